@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import os
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from playwright._impl import _transport
 from playwright.async_api import async_playwright
 
 from arachne_pool import processes
@@ -172,13 +172,21 @@ def _node_process(folder: str) -> processes.Process | None:
 async def _start_playwright(extra: dict[str, str]) -> Playwright:
     # Playwright offers no way to give its driver an environment; changing os.environ would change it for
     # every thread. The function is read when the process is started, within `start()`.
-    transport: Any = _transport
+    transport = _transport()
     inherited = transport.get_driver_env
     transport.get_driver_env = lambda: {**inherited(), **extra}
     try:
         return await async_playwright().start()
     finally:
         transport.get_driver_env = inherited
+
+
+def _transport() -> Any:
+    """The module of Playwright that starts its driver; its name differs between 1.62 and 1.65."""
+    for name in ("transport", "_transport"):
+        if importlib.util.find_spec(f"playwright._impl.{name}"):
+            return importlib.import_module(f"playwright._impl.{name}")
+    raise LaunchFailed("this Playwright starts its driver in a way we don't know: use 1.62 to 1.65")
 
 
 async def _stop_playwright(playwright: Playwright) -> None:

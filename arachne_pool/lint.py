@@ -68,15 +68,15 @@ def _scan(source: bytes) -> list[tuple[int, int, str]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an invalid escape, say, is not this scanner's business
         tree = ast.parse(text)
-    lines = text.split("\n")
     excuses = _excuses(text)
     excused = {line for line, (_, reason) in excuses.items() if reason}
-    found = {f for f in findings(tree) if excused.isdisjoint(range(f.line, f.end_line + 1))}
+    found = {f for f in findings(tree, text) if excused.isdisjoint(range(f.line, f.end_line + 1))}
     found |= {
         Finding(line, column, line, "LOOP100", "an excuse without a reason (write `# loop-ok: the reason`)")
         for line, (column, reason) in excuses.items()
         if not reason
     }
+    lines = text.split("\n") if found else []
     # ast counts bytes; an editor counts characters, from 1.
     return [
         (f.line, len(lines[f.line - 1].encode()[: f.column].decode()) + 1, f"{f.code} {f.message}")
@@ -86,7 +86,9 @@ def _scan(source: bytes) -> list[tuple[int, int, str]]:
 
 def _excuses(text: str) -> dict[int, tuple[int, str]]:
     """Per line with an excuse: the column in bytes, and the reason given. Text in strings is none."""
-    excuses = {}
+    excuses: dict[int, tuple[int, str]] = {}
+    if "loop-ok" not in text:
+        return excuses
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT and (match := _EXCUSE.search(token.string)):
             column = len(token.line[: token.start[1] + match.start()].encode())

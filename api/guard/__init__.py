@@ -1,0 +1,1 @@
+"""What comes in is checked here, before a browser is taken."""

@@ -1,0 +1,1 @@
+"""Scraping: one visit to a page, and what is read from it."""

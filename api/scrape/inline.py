@@ -1,0 +1,311 @@
+"""Runs of marked text to one paragraph of Markdown that reads back as the same text."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+MarkKind = Literal["link", "strong", "em", "del", "code"]
+
+
+class Mark(NamedTuple):
+    """A way text is set. Equal marks side by side are one; links differ by ``key``."""
+
+    kind: MarkKind
+    key: int = 0
+    target: str = ""
+    """For a link: what stands between the parentheses."""
+
+
+Marks = tuple[Mark, ...]
+
+WORDS, RAW, GAP, BREAK = 0, 1, 2, 3
+Run = tuple[int, str, Marks]
+"""(WORDS, text to escape, marks), (RAW, Markdown, marks), (BREAK, "", marks), (GAP, white space, marks).
+
+Code is always the innermost mark.
+"""
+
+STRONG, EM, DEL, CODE = Mark("strong"), Mark("em"), Mark("del"), Mark("code")
+
+_ASCII_PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+_SUSPECT = re.compile(r"[\\`\[\]*_<&~]")
+_ENTITY = re.compile(r"&(?=#\d{1,7};|#[xX][0-9a-fA-F]{1,6};|[A-Za-z][A-Za-z0-9]{1,31};)")
+_LINE_START = re.compile(
+    r"(?P<digits>\d{1,9})(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+*](?:\s|$)|-{2,}\s*$|=+\s*$|>|~~~|[|:-][|:\s-]*$)"
+)
+_BACKSLASH = re.compile(r"\\(?=[!-/:-@\[-`{-~]|\Z)")
+_TICKS = re.compile(r"`+")
+
+
+def escape(text: str) -> str:
+    """Text with backslashes where Markdown would read more than the text."""
+    return _SUSPECT.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    sign, text, place = found[0], found.string, found.start()
+    # What stands beside a run of text isn't known here: at its edges a sign may mean something.
+    before = text[place - 1] if place else ""
+    after = text[place + 1] if place + 1 < len(text) else ""
+    match sign:
+        case "\\":
+            plain = bool(after) and after not in _ASCII_PUNCTUATION
+        case "*":
+            plain = before.isspace() and after.isspace()
+        case "_":
+            plain = before.isalnum() and after.isalnum()  # inside a word it is just an underscore
+        case "<":
+            plain = bool(after) and not (after.isalpha() or after in "/!?")
+        case "&":
+            plain = not _ENTITY.match(text, place)
+        case "~":
+            plain = before.isspace() and bool(after) and after != "~"
+        case _:
+            plain = False
+    return sign if plain else "\\" + sign
+
+
+def destination(url: str, title: str = "") -> str:
+    """What stands between the parentheses of a link or a picture."""
+    told = _ENTITY.sub(r"\\&", _BACKSLASH.sub(r"\\\\", url))
+    if not url or " " in url or "<" in url or ">" in url or not _balanced(url):
+        told = "<" + told.replace("<", r"\<").replace(">", r"\>") + ">"
+    title = " ".join(title.split())
+    if title:
+        told += ' "' + _ENTITY.sub(r"\\&", _BACKSLASH.sub(r"\\\\", title)).replace('"', r"\"") + '"'
+    return told
+
+
+def picture(alternative: str, url: str, title: str = "") -> str:
+    """A picture in Markdown."""
+    return f"![{escape(' '.join(alternative.split()))}]({destination(url, title)})"
+
+
+def _balanced(url: str) -> bool:
+    depth = 0
+    for character in url:
+        if character == "(":
+            depth += 1
+        elif character == ")":
+            depth -= 1
+            if depth < 0:
+                return False
+    return depth == 0
+
+
+def fence(text: str, least: int) -> str:
+    """Backticks that ``text`` doesn't hold."""
+    return "`" * max(least, 1 + max(map(len, _TICKS.findall(text)), default=0))
+
+
+def code_span(text: str) -> str:
+    """Text as code within a line."""
+    ticks = fence(text, 1)
+    padded = text[:1] == "`" or text[-1:] == "`" or (text[:1] == text[-1:] == " " and bool(text.strip(" ")))
+    return f"{ticks} {text} {ticks}" if padded else ticks + text + ticks
+
+
+def compose(runs: list[Run], *, starts_line: bool = True) -> str:
+    """The paragraph of these runs. ``starts_line`` is False after a ``#`` and in the cell of a table."""
+    if len(runs) == 1 and runs[0][0] == WORDS and not runs[0][2]:
+        told = escape(runs[0][1])
+    else:
+        tokens = _settle_signs(_tokens(_settle_space(runs)))
+        told = "".join([token if isinstance(token, str) else token.told for token in tokens])
+    if not starts_line:
+        return told
+    if "\n" not in told:
+        return _plain_start(told)
+    return "\n".join(map(_plain_start, told.split("\n")))
+
+
+def _plain_start(line: str) -> str:
+    return _LINE_START.sub(r"\g<digits>\\", line, count=1) if _LINE_START.match(line) else line
+
+
+def _settle_space(runs: list[Run]) -> list[Run]:
+    """Join equal neighbours; take white space out of marks that it would break (``** a**`` is no bold)."""
+    parts: list[Run] = []
+    pieces: list[str] = []
+    last: Marks = ()
+    for kind, text, marks in runs:
+        if pieces and (kind != WORDS or marks != last):
+            _split(pieces, last, parts)
+        if kind == WORDS:
+            pieces.append(text)
+            last = marks
+        else:
+            parts.append((kind, text, marks))
+    if pieces:
+        _split(pieces, last, parts)
+    # A gap (and a line break) is marked only where both its neighbours are, too.
+    following: Marks = ()
+    wanted: list[Marks] = []
+    for kind, _, marks in reversed(parts):
+        wanted.append(following)
+        if kind < GAP:
+            following = marks
+    before: Marks = ()
+    for place, (kind, text, marks) in enumerate(parts):
+        if kind < GAP:
+            before = marks
+        elif marks:
+            shared = _shared(_shared(before, wanted[-1 - place]), marks)
+            parts[place] = (kind, text, shared[:-1] if kind == BREAK and CODE in shared else shared)
+    return parts
+
+
+def _split(pieces: list[str], marks: Marks, parts: list[Run]) -> None:
+    """Put joined text into its words and the gaps around them; unmarked text may keep its own."""
+    text = pieces[0] if len(pieces) == 1 else "".join(pieces)
+    pieces.clear()
+    if text.isspace():
+        parts.append((GAP, text, marks))
+    elif not marks or not (text[0].isspace() or text[-1].isspace()):
+        parts.append((WORDS, text, marks))
+    else:
+        rest = text.lstrip()
+        words = rest.rstrip()
+        if len(rest) < len(text):
+            parts.append((GAP, text[: len(text) - len(rest)], marks))
+        parts.append((WORDS, words, marks))
+        if len(words) < len(rest):
+            parts.append((GAP, rest[len(words) :], marks))
+
+
+def _shared(left: Marks, right: Marks) -> Marks:
+    if left == right:
+        return left
+    count = 0
+    for one, other in zip(left, right, strict=False):
+        if one != other:
+            break
+        count += 1
+    return left[:count]
+
+
+class _Sign:
+    """The opening or closing sign of emphasis; which one it becomes depends on what stands beside it."""
+
+    __slots__ = ("kind", "opens", "other", "told")
+
+    def __init__(self, kind: MarkKind, opens: bool, other: _Sign | None = None) -> None:
+        self.kind = kind
+        self.opens = opens
+        self.told = {"strong": "**", "del": "~~"}.get(kind, "_")
+        self.other = self if other is None else other
+        self.other.other = self
+
+
+Token = str | _Sign
+
+
+def _tokens(runs: list[Run]) -> list[Token]:
+    tokens: list[Token] = []
+    opened: list[tuple[Mark, _Sign | None]] = []
+
+    def close_down_to(count: int) -> None:
+        while len(opened) > count:
+            mark, sign = opened.pop()
+            tokens.append(f"]({mark.target})" if sign is None else _Sign(sign.kind, False, sign))
+
+    for kind, text, marks in runs:
+        if not marks and not opened and kind == WORDS:
+            tokens.append(escape(text))
+            continue
+        code = bool(marks) and marks[-1] == CODE
+        wanted = marks[:-1] if code else marks
+        if opened:
+            close_down_to(len(_shared(tuple(mark for mark, _ in opened), wanted)))
+        for mark in wanted[len(opened) :]:
+            if mark.kind == "link":
+                last = tokens[-1] if tokens else ""
+                if isinstance(last, str) and last.endswith("!"):
+                    tokens[-1] = last[:-1] + r"\!"  # or the link would be a picture
+                tokens.append("[")
+                opened.append((mark, None))
+            else:
+                sign = _Sign(mark.kind, True)
+                tokens.append(sign)
+                opened.append((mark, sign))
+        if kind == BREAK:
+            tokens.append("  \n")
+        elif kind == WORDS:
+            tokens.append(code_span(text) if code else escape(text))
+        else:
+            tokens.append(text)
+    close_down_to(0)
+    return tokens
+
+
+def _settle_signs(tokens: list[Token]) -> list[Token]:
+    """Choose the signs of emphasis; leave out those that would not read back as emphasis."""
+    places: dict[_Sign, int] = {t: place for place, t in enumerate(tokens) if not isinstance(t, str)}
+    if not places:
+        return tokens
+    # Neighbours, as a linked list: a sign that is left out changes what its neighbours stand beside.
+    last = len(tokens)
+    left = list(range(-1, last - 1))
+    right = list(range(1, last + 1))
+    due = list(places)
+    while due:
+        sign = due.pop()
+        if not sign.told or _reads_back(sign, tokens, left[places[sign]], right[places[sign]]):
+            continue
+        # Within a word only a star marks emphasis, and only where it stands alone.
+        sign.told = sign.other.told = "*" if sign.told == "_" else ""
+        for one in (sign, sign.other):
+            before, after = left[places[one]], right[places[one]]
+            if not one.told:
+                if before >= 0:
+                    right[before] = after
+                if after < last:
+                    left[after] = before
+            for place in (places[one], before, after):
+                neighbour = tokens[place] if 0 <= place < last else ""
+                if isinstance(neighbour, _Sign):
+                    due.append(neighbour)
+    return tokens
+
+
+def _reads_back(sign: _Sign, tokens: list[Token], left: int, right: int) -> bool:
+    before, after = " ", " "
+    if left >= 0:
+        token = tokens[left]
+        before = (token if isinstance(token, str) else token.told)[-1:] or " "
+    if right < len(tokens):
+        token = tokens[right]
+        after = (token if isinstance(token, str) else token.told)[:1] or " "
+    outside, inside = (before, after) if sign.opens else (after, before)
+    if outside == " " and inside.isalnum():
+        return True
+    if not _flanks(outside, inside):
+        return False
+    if sign.told == "_":
+        return not _is_word(outside)
+    # Stars side by side would be read as one sign. (An escaped one is none, but that is rare enough.)
+    return sign.told == "~~" or "*" not in (before, after)
+
+
+def _flanks(outside: str, inside: str) -> bool:
+    """Whether a sign between these two is read as emphasis, by old and new versions of CommonMark."""
+    if inside.isspace():
+        return False
+    if not _is_punctuation(inside, symbols=True):
+        return True
+    return outside.isspace() or _is_punctuation(outside, symbols=False)
+
+
+def _is_word(character: str) -> bool:
+    return not (character.isspace() or _is_punctuation(character, symbols=False))
+
+
+@lru_cache(maxsize=4096)
+def _is_punctuation(character: str, *, symbols: bool) -> bool:
+    if character in _ASCII_PUNCTUATION:
+        return True
+    category = unicodedata.category(character)
+    return category[0] == "P" or (symbols and category[0] == "S")

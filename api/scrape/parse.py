@@ -1,0 +1,76 @@
+"""A page's HTML to a tree, by the HTML standard, whatever somebody wrote into it."""
+
+from __future__ import annotations
+
+import re
+
+from selectolax.lexbor import LexborHTMLParser
+
+from api.scrape.tree import BLOCKS, VOID, tags
+
+_FORMATTING = tags("b big code em font i nobr s small strike strong tt u")
+_OPTIONAL_END = tags("p li dt dd option optgroup td th tr tbody thead tfoot rt rp colgroup html head body")
+_NOT_NESTING = VOID | _OPTIONAL_END | {"/" + tag for tag in VOID | _OPTIONAL_END}
+_KEPT = VOID | tags(
+    "a html head body script style title textarea template noscript iframe noembed noframes xmp plaintext "
+    "select option optgroup"
+)
+_TAG_NAME = re.compile(r"<(/?[a-zA-Z][a-zA-Z0-9]*)")
+_FEW_TAGS = 3_000
+_DEEPEST = 512
+"""The depth at which browsers stop nesting too."""
+
+
+def parse(html: str) -> LexborHTMLParser:
+    """The document, by the rules of the HTML standard."""
+    return LexborHTMLParser(_tame(html))
+
+
+def _tame(html: str) -> str:
+    """Bend what would make parsing quadratic; no text is lost, and pages that people make stay as they are.
+
+    The standard looks through the open elements at each ``<div>``, and opens all unclosed ``<font>``s
+    anew in each ``<p>``: a few megabytes could take minutes, or all memory.
+    """
+    if html.count("<") < _FEW_TAGS:
+        return html
+    names = _TAG_NAME.findall(html)
+    depth = deepest = formats = reopened = 0
+    for name in map(str.lower, names):
+        if name in _NOT_NESTING:
+            continue
+        if name[0] == "/":
+            depth = depth and depth - 1
+            if formats and name[1:] in _FORMATTING:
+                formats -= 1
+            continue
+        depth += 1
+        deepest = max(deepest, depth)
+        if name in _FORMATTING:
+            formats += 1
+        else:
+            reopened += formats
+    plain = reopened > 50_000 + 4 * len(names)
+    if deepest <= _DEEPEST and not plain:
+        return html
+    depth = 0
+
+    def rename(found: re.Match[str]) -> str:
+        nonlocal depth
+        whole, name = found[0], found[1].lower()
+        closing = name[0] == "/"
+        bare = name.lstrip("/")
+        too_deep = depth > _DEEPEST
+        if name not in _NOT_NESTING:
+            depth = (depth and depth - 1) if closing else depth + 1
+            too_deep = too_deep or depth > _DEEPEST
+        if bare in _KEPT:
+            return whole
+        if too_deep:
+            # Void elements keep the breaks between blocks, and don't nest.
+            return "</wbr" if closing else "<br" if bare in BLOCKS else "<wbr"
+        if plain and bare in _FORMATTING:
+            return "</span" if closing else "<span"
+        return whole
+
+    return _TAG_NAME.sub(rename, html)

@@ -1,0 +1,1 @@
+"""The pages for people: no build step, no internet, no inline script."""

@@ -1,0 +1,1 @@
+"""The tests; `tests.site` is the local site that they visit."""
