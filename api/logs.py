@@ -80,9 +80,13 @@ def set_up_logging(style: Format = "auto", level: str = "info", *, stream: TextI
 
 def mask(text: str) -> str:
     """The text without user names and passwords in URLs, and without what follows Bearer, Cookie and kin."""
-    text = _USER_INFO.sub(f"{MASK}@", text)
-    text = _HEADER_LINE.sub(rf"\1\2{MASK}", text)
-    return _SCHEME_AND_TOKEN.sub(rf"\1 {MASK}", text)
+    return _mask_tokens(_HEADER_LINE.sub(lambda found: f"{found[1]}{found[2]}{MASK}", text))
+
+
+def _mask_tokens(text: str) -> str:
+    # Functions, not templates: a template is parsed by an import, which fails when the interpreter ends.
+    text = _USER_INFO.sub(lambda _: f"{MASK}@", text)
+    return _SCHEME_AND_TOKEN.sub(lambda found: f"{found[1]} {MASK}", text)
 
 
 def mask_keys(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -104,7 +108,7 @@ def _mask_line(_logger: Any, _method: str, line: Any) -> Any:
     # Tracebacks are text only after rendering. In JSON a header's line ends where its string does, so
     # only what can't run over that end is masked here.
     assert isinstance(line, str), "renderers give text"
-    return _SCHEME_AND_TOKEN.sub(rf"\1 {MASK}", _USER_INFO.sub(f"{MASK}@", line))
+    return _mask_tokens(line)
 
 
 def _plain_traceback(out: TextIO, exc_info: Any) -> None:

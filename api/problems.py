@@ -276,7 +276,9 @@ def _tell_media_type(app: FastAPI) -> None:
             for operation in path.values():
                 for answer in operation["responses"].values():
                     content = answer.get("content", {})
-                    if "Problem" in str(content.get("application/json", {}).get("schema", {}).get("$ref", "")):
+                    if "Problem" in str(
+                        content.get("application/json", {}).get("schema", {}).get("$ref", "")
+                    ):
                         content[MEDIA_TYPE] = content.pop("application/json")
         return document
 

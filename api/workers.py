@@ -70,12 +70,17 @@ class Workers:
             threading.Thread(target=self._work, name=f"arachne worker {number}", daemon=True).start()
 
     def close(self) -> None:
-        """Take no more; threads end with the work they have. Waits for none. Twice is quiet."""
+        """Take no more; what waits gets PoolClosed, threads end with the work they have. Twice is quiet."""
         with self._guard:
             self._closed = True
-            left = self._pieces - self._running
-        for piece in left:
-            piece.future.cancel()
+        while not self._waiting.empty():
+            try:
+                piece = self._waiting.get_nowait()
+            except queue.Empty:
+                break  # a thread was quicker
+            if piece is not None and piece.future.set_running_or_notify_cancel():
+                self._forget(piece)
+                piece.future.set_exception(_closed())
         for _ in range(self.threads):
             self._waiting.put(None)
 
@@ -103,7 +108,7 @@ class Workers:
     def _admit(self, piece: _Piece) -> None:
         now = self.status()
         if self._closed:
-            raise PoolClosed("the service is stopping", stage=STAGE)
+            raise _closed()
         if now.stuck >= self.threads:
             raise QueueFull(
                 f"all {self.threads} threads are stuck in work that was given up ({self})",
@@ -149,3 +154,7 @@ class Workers:
             piece.future.set_exception(failure)
         else:
             piece.future.set_result(result)
+
+
+def _closed() -> PoolClosed:
+    return PoolClosed("the service is stopping", stage=STAGE)

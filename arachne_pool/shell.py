@@ -201,9 +201,10 @@ class Shell:
             async with asyncio.timeout(self.config.timeouts.launch):
                 browser = await driver.launch(key)
         except BaseException as error:
-            self._launch_failed(browser_id, key, since, error)
-            if not isinstance(error, Exception):
+            if not isinstance(error, Exception):  # cancelled: the pool stops
+                self.ledger.launch_failed(browser_id, self.now())
                 raise
+            self._launch_failed(browser_id, key, since, error)
             return
         self.browsers[browser_id] = browser
         browser.on_lost(partial(self.lose, browser_id))

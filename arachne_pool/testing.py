@@ -4,8 +4,10 @@
 
     def test_mine():
         async def main():
-            async with BrowserPool(drivers={"chromium": FakeDriver()}, portal=Portal.adopt()) as pool: ...
-        JumpLoop.run(main())        # an hour of timeouts passes in milliseconds
+            async with BrowserPool(drivers={"chromium": FakeDriver()}, portal=Portal.adopt()) as pool:
+                ...
+
+        JumpLoop.run(main())  # an hour of timeouts passes in milliseconds
 """
 
 from __future__ import annotations

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from html.parser import HTMLParser
 
+import httpx
 from fastapi import FastAPI
 
 from api.web.page import mount_static
@@ -80,3 +82,48 @@ def app_of_pages(pool: FakePool) -> FastAPI:
     app.include_router(router)
     mount_static(app)
     return app
+
+
+class Page(HTMLParser):
+    """Every element with its attributes, and the text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.inline: list[str] = []
+        self.words: list[str] = []
+        self._open: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attributes)))
+        if tag in ("script", "style"):
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._open and self._open[-1] == tag:
+            self._open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if self._open and data.strip():
+            self.inline.append(data)
+        elif data.strip():
+            self.words.append(" ".join(data.split()))
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    def with_class(self, name: str) -> list[dict[str, str | None]]:
+        return [a for _, a in self.elements if name in (a.get("class") or "").split()]
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+
+async def get(client: httpx.AsyncClient, path: str) -> Page:
+    answer = await client.get(path)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    return Page(answer.text)

@@ -90,9 +90,8 @@ def _content(answer: ScrapeAnswer, order: ScrapeRequest, *, whole: bool, several
     (name,) = order.formats
     value: str | None = getattr(answer, name)
     if value is None:
-        raise BadRequest(
-            f"there is no {name} of an answer of kind {answer.kind}: ask for --json", field="--format"
-        )
+        print(f"there is no {name} of an answer of kind {answer.kind}: ask for --json", file=sys.stderr)
+        raise typer.Exit(1)
     if name == "screenshot":
         return base64.b64decode(value)
     return value.encode() if value.endswith("\n") or not value else value.encode() + b"\n"

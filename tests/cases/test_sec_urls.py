@@ -82,7 +82,9 @@ async def stub(host: str, _port: int) -> list[str]:
     return STUB[host]
 
 
-@pytest.mark.parametrize(("host", "rule"), [("pub.test", "loopback"), ("two.test", "private"), ("v6.test", "loopback")])
+@pytest.mark.parametrize(
+    ("host", "rule"), [("pub.test", "loopback"), ("two.test", "private"), ("v6.test", "loopback")]
+)
 async def test_sec_03_any_forbidden_answer_forbids_the_name(host: str, rule: str) -> None:
     with pytest.raises(BlockedByPolicy) as caught:
         await EgressPolicy(resolve=stub).check(parse_url(f"http://{host}/"))

@@ -29,7 +29,9 @@ URL = "http://127.0.0.1:8001/x"
 async def go(_lease: Lease, order: VisitOrder) -> Visit:
     if order.url.endswith("/crash"):
         raise PageCrashed("the page's process died")
-    return Visit(order.url, 200, "html", "text/html", snapshot="<title>T</title><h1>Hello</h1>", settled="still")
+    return Visit(
+        order.url, 200, "html", "text/html", snapshot="<title>T</title><h1>Hello</h1>", settled="still"
+    )
 
 
 @pytest.fixture
@@ -127,7 +129,9 @@ async def test_without_warm_browsers_it_is_ready_without_one(tmp_path: Path, gat
     assert (answer.status_code, answer.json()["browsers_ready"]) == (200, 0)
 
 
-async def test_while_draining_it_is_not_ready_and_refuses_work(app: FastAPI, client: httpx.AsyncClient) -> None:
+async def test_while_draining_it_is_not_ready_and_refuses_work(
+    app: FastAPI, client: httpx.AsyncClient
+) -> None:
     app.state.pool.drain()
     await until(lambda: not app.state.pool.status().accepting)
     ready, refused = await client.get("/readyz"), await client.post("/v1/scrape", json={"url": URL})
@@ -299,7 +303,14 @@ async def test_a_request_that_is_cut_off_is_told_that_the_service_stops(app: Fas
     async def send(message: Any) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": "GET", "path": "/long", "headers": [], "query_string": b"", "root_path": ""}
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/long",
+        "headers": [],
+        "query_string": b"",
+        "root_path": "",
+    }
     running = asyncio.create_task(app(scope, receive, send))
     await begun.wait()
     running.cancel()

@@ -180,7 +180,14 @@ async def test_each_leaving_is_counted_once() -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": "POST", "path": "/work", "headers": [], "query_string": b"", "root_path": ""}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/work",
+        "headers": [],
+        "query_string": b"",
+        "root_path": "",
+    }
     await app(scope, receive, send)
     assert app.state.clients_gone == 1
     assert sent[0]["status"] == 499

@@ -28,7 +28,9 @@ def restored() -> Iterator[None]:
     """Logging is the process's: give it back as it was."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
-    levels = {name: logging.getLogger(name).level for name in ("uvicorn.access", "uvicorn.error", "sqlalchemy")}
+    levels = {
+        name: logging.getLogger(name).level for name in ("uvicorn.access", "uvicorn.error", "sqlalchemy")
+    }
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
@@ -165,7 +167,11 @@ async def test_the_life_of_a_browser_is_logged() -> None:
         async with pool.lease():
             pass
     launched, closed = (line for line in lines(out) if line["logger"] == "arachne_pool.events")
-    assert (launched["event"], launched["engine"], launched["browser"]) == ("browser launched", "chromium", "chromium-1")
+    assert (launched["event"], launched["engine"], launched["browser"]) == (
+        "browser launched",
+        "chromium",
+        "chromium-1",
+    )
     assert (closed["event"], closed["reason"], closed["served"]) == ("browser closed", "closed", 1)
     end()
     end()

@@ -80,7 +80,12 @@ async def test_only_what_was_asked_for_is_in_the_answer(pool: BrowserPool) -> No
     assert answer["markdown"] == "# Hello\n\n[there](http://127.0.0.1:8001/y)"
     assert [link["url"] for link in answer["links"]] == ["http://127.0.0.1:8001/y"]
     assert {"html", "text", "metadata", "screenshot"}.isdisjoint(answer)
-    assert (answer["status"], answer["kind"], answer["settled"], answer["request_id"]) == (200, "html", "still", "r1")
+    assert (answer["status"], answer["kind"], answer["settled"], answer["request_id"]) == (
+        200,
+        "html",
+        "still",
+        "r1",
+    )
     assert answer["warnings"] == ["of the visit"]
     assert answer["timing"]["navigate"] == 0.1
     assert answer["timing"]["total"] > 0
@@ -95,7 +100,13 @@ async def test_html_and_pictures(pool: BrowserPool) -> None:
 @pytest.mark.parametrize(
     ("media", "kind", "body", "text", "markdown"),
     [
-        ("application/json", "json", b'{"a":"<b>&amp;"}', '{"a":"<b>&amp;"}', '```json\n{"a":"<b>&amp;"}\n```\n'),
+        (
+            "application/json",
+            "json",
+            b'{"a":"<b>&amp;"}',
+            '{"a":"<b>&amp;"}',
+            '```json\n{"a":"<b>&amp;"}\n```\n',
+        ),
         ("text/plain", "text", b"# T\n* x\n", "# T\n* x\n", "```\n# T\n* x\n```\n"),
         ("text/plain", "text", b"```\nx", "```\nx", "````\n```\nx\n````\n"),
         ("text/markdown", "text", b"# T\n", "# T\n", "# T\n"),

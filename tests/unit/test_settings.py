@@ -64,12 +64,28 @@ def test_what_is_given_goes_before_the_environment(monkeypatch: pytest.MonkeyPat
         ("ARACHNE_PORT", "http", "ARACHNE_PORT is 'http': it must be a valid integer"),
         ("ARACHNE_PORT", "70000", "ARACHNE_PORT is '70000': it must be less than or equal to 65535"),
         ("ARACHNE_PORT", "0", "ARACHNE_PORT is '0': it must be greater than or equal to 1"),
-        ("ARACHNE_POOL_SIZE", "0", "ARACHNE_POOL_SIZE is '0': it must be greater than or equal to 1 (browsers)"),
-        ("ARACHNE_IDLE_TIMEOUT", "nan", "ARACHNE_IDLE_TIMEOUT is 'nan': it must be a finite number (seconds)"),
+        (
+            "ARACHNE_POOL_SIZE",
+            "0",
+            "ARACHNE_POOL_SIZE is '0': it must be greater than or equal to 1 (browsers)",
+        ),
+        (
+            "ARACHNE_IDLE_TIMEOUT",
+            "nan",
+            "ARACHNE_IDLE_TIMEOUT is 'nan': it must be a finite number (seconds)",
+        ),
         ("ARACHNE_MAX_TIMEOUT", "-1", "ARACHNE_MAX_TIMEOUT is '-1': it must be greater than 0 (seconds)"),
-        ("ARACHNE_LOG_FORMAT", "yaml", "ARACHNE_LOG_FORMAT is 'yaml': it must be 'auto', 'console' or 'json'"),
+        (
+            "ARACHNE_LOG_FORMAT",
+            "yaml",
+            "ARACHNE_LOG_FORMAT is 'yaml': it must be 'auto', 'console' or 'json'",
+        ),
         ("ARACHNE_EGRESS_ALLOW", "a:1,b", "'b' is neither host:port nor a network"),
-        ("ARACHNE_EGRESS_ALLOW", "10.0.0.1/8", "'10.0.0.1/8' is not a network (10.0.0.1/8 has host bits set)"),
+        (
+            "ARACHNE_EGRESS_ALLOW",
+            "10.0.0.1/8",
+            "'10.0.0.1/8' is not a network (10.0.0.1/8 has host bits set)",
+        ),
         ("ARACHNE_EGRESS_ALLOW", "a:0", "'a:0' is neither"),
         ("ARACHNE_EGRESS_ALLOW", "::1:80", "'::1:80' is neither"),
         ("ARACHNE_EGRESS_ALLOW", "a b:80", "'a b:80' has no proper host"),
@@ -94,7 +110,10 @@ def test_all_wrong_values_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("ARACHNE_WARM", "x")
     with pytest.raises(BadSettings) as caught:
         load_settings()
-    assert [line.partition(" ")[0] for line in str(caught.value).splitlines()] == ["ARACHNE_PORT", "ARACHNE_WARM"]
+    assert [line.partition(" ")[0] for line in str(caught.value).splitlines()] == [
+        "ARACHNE_PORT",
+        "ARACHNE_WARM",
+    ]
 
 
 def test_a_keyword_that_is_no_setting_is_told_with_the_nearest() -> None:
@@ -103,8 +122,17 @@ def test_a_keyword_that_is_no_setting_is_told_with_the_nearest() -> None:
 
 
 def test_unknown_variables_come_with_the_nearest_name() -> None:
-    environment = {"ARACHNE_POOL_SIZ": "3", "ARACHNE_XYZZY": "1", "ARACHNE_PORT": "1", "arachne_host": "", "PATH": ""}
-    assert unknown_variables(environment) == [("ARACHNE_POOL_SIZ", "ARACHNE_POOL_SIZE"), ("ARACHNE_XYZZY", "")]
+    environment = {
+        "ARACHNE_POOL_SIZ": "3",
+        "ARACHNE_XYZZY": "1",
+        "ARACHNE_PORT": "1",
+        "arachne_host": "",
+        "PATH": "",
+    }
+    assert unknown_variables(environment) == [
+        ("ARACHNE_POOL_SIZ", "ARACHNE_POOL_SIZE"),
+        ("ARACHNE_XYZZY", ""),
+    ]
 
 
 def test_the_table_has_every_setting_with_all_its_words() -> None:

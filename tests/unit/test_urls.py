@@ -37,9 +37,15 @@ def check(text: str, one: EgressPolicy | None = None) -> None:
         ("http://example.com", Url("http://example.com/", "http", "example.com", 80)),
         ("HTTPS://EXAMPLE.com:443/A?b#c", Url("https://example.com/A?b#c", "https", "example.com", 443)),
         ("http://[::1]:8001/x", Url("http://[::1]:8001/x", "http", "::1", 8001)),
-        ("http://bücher.example/ü", Url("http://xn--bcher-kva.example/%C3%BC", "http", "xn--bcher-kva.example", 80)),
+        (
+            "http://bücher.example/ü",
+            Url("http://xn--bcher-kva.example/%C3%BC", "http", "xn--bcher-kva.example", 80),
+        ),
         ("http://0x7f.1/", Url("http://127.0.0.1/", "http", "127.0.0.1", 80)),
-        ("http://127.0.0.1:80\\@example.com/", Url("http://127.0.0.1/@example.com/", "http", "127.0.0.1", 80)),
+        (
+            "http://127.0.0.1:80\\@example.com/",
+            Url("http://127.0.0.1/@example.com/", "http", "127.0.0.1", 80),
+        ),
     ],
 )
 def test_a_url_is_read_as_a_browser_reads_it(text: str, expected: Url) -> None:
@@ -183,7 +189,9 @@ def test_no_spelling_of_a_loopback_address_gets_by(data: st.DataObject, address:
     assert caught.value.rule == "loopback"
 
 
-@pytest.mark.parametrize("host", ["１２７.0.0.1", "127。0。0。1", "[::ffff:7f00:1]", "[0:0:0:0:0:0:0:1]", "a.localhost"])
+@pytest.mark.parametrize(
+    "host", ["１２７.0.0.1", "127。0。0。1", "[::ffff:7f00:1]", "[0:0:0:0:0:0:0:1]", "a.localhost"]
+)
 def test_nor_do_other_spellings_of_this_machine(host: str) -> None:
     with pytest.raises(BlockedByPolicy):
         check(f"http://{host}/")
@@ -228,7 +236,9 @@ async def test_a_name_is_permitted_whatever_it_leads_to(url: str) -> None:
     await EgressPolicy(["Intranet.example:8080"], resolve=resolve).check(parse_url(url))
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:1/", "http://[fd00::1]/", "http://192.168.0.1/", "http://100.64.0.1/"])
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:1/", "http://[fd00::1]/", "http://192.168.0.1/", "http://100.64.0.1/"]
+)
 def test_the_command_line_may_visit_this_machine_and_private_networks(url: str) -> None:
     check(url, policy(local=True))
 
@@ -251,7 +261,9 @@ def test_but_nothing_else_that_is_not_public(url: str) -> None:
         "http://100.100.100.200/",
     ],
 )
-@pytest.mark.parametrize("allow", [(), ("0.0.0.0/0", "::/0", "169.254.169.254:80", "metadata.google.internal:80")])
+@pytest.mark.parametrize(
+    "allow", [(), ("0.0.0.0/0", "::/0", "169.254.169.254:80", "metadata.google.internal:80")]
+)
 def test_where_clouds_hand_out_credentials_nobody_goes(url: str, allow: tuple[str, ...]) -> None:
     with pytest.raises(BlockedByPolicy) as caught:
         check(url, policy(*allow, local=True))

@@ -85,14 +85,14 @@ async def test_after_the_end_nothing_is_taken(workers: Workers) -> None:
         await workers.run(abs, -1)
 
 
-async def test_what_waits_at_the_end_is_cancelled(workers: Workers) -> None:
+async def test_what_waits_at_the_end_is_told_so(workers: Workers) -> None:
     let_go = threading.Event()
     busy = [asyncio.create_task(workers.run(let_go.wait, 10)) for _ in range(2)]
     await until(lambda: workers.status().busy == 2)
     waiting = asyncio.create_task(workers.run(abs, -1))
     await until(lambda: workers.status().waiting == 1)
     workers.close()
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(PoolClosed):
         await waiting
     let_go.set()
     assert await asyncio.gather(*busy) == [True, True]
