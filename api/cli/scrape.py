@@ -53,7 +53,7 @@ def scrape_command(
     """Read one page. This machine and private networks may be visited; the content goes to stdout alone."""
     settings = load_settings()
     set_up_logging(settings.log_format, "warning")
-    wanted = {str(name) for name in formats or ["markdown"]}
+    wanted = {str(name) for name in formats or [FormatChoice.markdown]}
     order = _order(url=url, formats=wanted, wait_until=wait_until, timeout=timeout, engine=engine)
     several = len(order.formats) > 1 or bool(order.formats & {"links", "metadata"})
     only_picture = order.formats == {"screenshot"} and not as_json

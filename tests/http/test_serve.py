@@ -22,6 +22,7 @@ from api.scrape.visit import Visit, VisitOrder
 from api.settings import Settings
 from arachne_pool import BadRequest, BrowserPool, Conflict, Lease, PoolConfig
 from arachne_pool.testing import FakeDriver, Gate
+from tests.services import until
 
 
 class Site:
@@ -94,12 +95,6 @@ async def serving(tmp_path: Path) -> AsyncIterator[Callable[..., Running]]:
     yield make
     for one in made:
         await one.end()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 ONE = PoolConfig(size=1, sessions_per_browser=1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,34 +27,29 @@ PNG = b"\x89PNG"
 
 
 def answer(order: ScrapeRequest, kind: str = "html") -> ScrapeAnswer:
-    values: dict[str, Any] = {
-        "markdown": "# Hello",
-        "text": "Hello\n",
-        "links": [],
-        "screenshot": "iVBORw==",
-        "html": "",
+    values = {"markdown": "# Hello", "text": "Hello\n", "links": [], "screenshot": "iVBORw==", "html": ""}
+    about: dict[str, Any] = {
+        "url": order.url,
+        "final_url": order.url,
+        "status": 200,
+        "kind": kind,
+        "engine": "chromium",
+        "headers": {},
+        "redirects": [],
+        "timing": Timing(),
+        "partial": False,
+        "blocked": [],
+        "attempts": 1,
+        "warnings": ["mind the gap"],
+        "request_id": "",
+        "settled": "still",
     }
-    return ScrapeAnswer(
-        url=order.url,
-        final_url=order.url,
-        status=200,
-        kind=kind,
-        engine="chromium",
-        headers={},
-        redirects=[],
-        timing=Timing(),
-        partial=False,
-        blocked=[],
-        attempts=1,
-        warnings=["mind the gap"],
-        request_id="",
-        settled="still",
-        **{name: values[name] if kind == "html" else None for name in order.formats},
-    )
+    read = {name: values[name] if kind == "html" else None for name in order.formats}
+    return ScrapeAnswer.model_validate({**about, **read})
 
 
 @pytest.fixture
-def visits(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+def visits(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Stands in for the visit; what it was asked for is kept, and what it raises may be chosen."""
     seen: dict[str, Any] = {"error": None, "kind": "html"}
 
@@ -68,7 +62,7 @@ def visits(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     monkeypatch.setattr(api.cli.scrape, "scrape", scrape)
     monkeypatch.setattr(api.cli.scrape, "set_up_logging", lambda *_: None)
     monkeypatch.setenv("ARACHNE_WARM", "1")
-    yield seen
+    return seen
 
 
 @pytest.mark.parametrize(

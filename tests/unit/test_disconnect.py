@@ -51,7 +51,7 @@ class Work:
 
 
 def others() -> set[asyncio.Task[Any]]:
-    return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[arg-type]  # there is a current one
+    return asyncio.all_tasks() - {asyncio.current_task()}
 
 
 async def test_the_result_comes_through() -> None:
@@ -86,7 +86,8 @@ async def test_the_work_is_cancelled_when_the_client_leaves_and_its_clean_up_wai
 
 
 async def test_messages_before_the_leaving_mean_nothing() -> None:
-    sent = iter([{"type": "http.request", "body": b"", "more_body": False}, {"type": "http.disconnect"}])
+    messages: list[dict[str, Any]] = [{"type": "http.request", "body": b""}, {"type": "http.disconnect"}]
+    sent = iter(messages)
 
     async def receive() -> dict[str, Any]:
         return next(sent)

@@ -163,9 +163,8 @@ async def test_the_life_of_a_browser_is_logged() -> None:
     gate = Gate()
     pool = BrowserPool(PoolConfig(size=1, warm=0), drivers={"chromium": FakeDriver(gate)})
     end = log_pool_events(pool)
-    async with pool:
-        async with pool.lease():
-            pass
+    async with pool, pool.lease():
+        pass
     launched, closed = (line for line in lines(out) if line["logger"] == "arachne_pool.events")
     assert (launched["event"], launched["engine"], launched["browser"]) == (
         "browser launched",

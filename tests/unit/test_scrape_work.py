@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from api.guard.urls import EgressPolicy
 from api.scrape.models import ScrapeAnswer, ScrapeRequest
 from api.scrape.visit import Visit, VisitOrder
-from api.scrape.work import scrape
+from api.scrape.work import Go, scrape
 from api.workers import Workers
 from arachne_pool import (
     BadRequest,
@@ -26,6 +27,7 @@ from arachne_pool import (
     VisitTimeout,
 )
 from arachne_pool.testing import FakeDriver, Gate
+from tests.services import until
 
 URL = "http://127.0.0.1:8001/x"
 PAGE = Visit(
@@ -43,7 +45,7 @@ PAGE = Visit(
 )
 
 
-def going(visit: Visit) -> Callable[[Lease, VisitOrder], object]:
+def going(visit: Visit) -> Go:
     async def go(_lease: Lease, order: VisitOrder) -> Visit:
         return replace(
             visit,
@@ -72,7 +74,7 @@ LOCAL = EgressPolicy(local=True)
 
 async def answer_of(pool: BrowserPool, visit: Visit, *formats: str) -> ScrapeAnswer:
     request = ScrapeRequest.model_validate({"url": URL, "formats": formats})
-    return await scrape(pool, request, policy=LOCAL, request_id="r1", go=going(visit))  # type: ignore[arg-type]  # as a visit
+    return await scrape(pool, request, policy=LOCAL, request_id="r1", go=going(visit))
 
 
 async def test_only_what_was_asked_for_is_in_the_answer(pool: BrowserPool) -> None:
@@ -146,7 +148,8 @@ async def test_the_order_is_handed_down(pool: BrowserPool) -> None:
 
     async def go(lease: Lease, order: VisitOrder) -> Visit:
         seen.append(order)
-        assert lease.context.options.viewport == (800, 600)
+        context: Any = lease.context  # a fake one
+        assert context.options.viewport == (800, 600)
         return PAGE
 
     request = ScrapeRequest.model_validate(
@@ -188,10 +191,8 @@ async def test_the_visit_has_what_the_queue_left(pool: BrowserPool) -> None:
     async with pool.lease() as _held:  # a handle that nobody holds is given back
         begun = time.monotonic()
         waiting = asyncio.create_task(scrape(pool, request(1.0), policy=LOCAL, go=never))
-        async with asyncio.timeout(5):
-            while pool.status().waiting == 0:
-                await asyncio.sleep(0.01)
-            await asyncio.sleep(0.4)  # time of the queue: what is measured here
+        await until(lambda: pool.status().waiting == 1)
+        await asyncio.sleep(0.4)  # time of the queue: what is measured here
     with pytest.raises(VisitTimeout) as caught:
         await waiting
     assert 0.9 < time.monotonic() - begun < 1.5
@@ -209,9 +210,7 @@ async def test_a_visit_that_knows_no_deadline_is_ended_all_the_same(pool: Browse
     with pytest.raises(VisitTimeout, match=r"longer than 0.2 s, stuck in navigate"):
         await scrape(pool, request(0.2), policy=LOCAL, go=deaf)
     assert time.monotonic() - begun < 3
-    async with asyncio.timeout(5):
-        while pool.status().leased:
-            await asyncio.sleep(0.01)
+    await until(lambda: not pool.status().leased)
 
 
 async def test_a_resolver_that_never_answers_is_named(pool: BrowserPool, gate: Gate) -> None:
@@ -233,7 +232,7 @@ async def test_reading_that_never_ends_is_named_and_counted(
     monkeypatch.setattr("api.scrape.work.read", lambda *_: let_go.wait(10))
     try:
         with pytest.raises(VisitTimeout) as caught:
-            await scrape(pool, request(0.3), policy=LOCAL, go=going(PAGE), workers=workers)  # type: ignore[arg-type]  # as a visit
+            await scrape(pool, request(0.3), policy=LOCAL, go=going(PAGE), workers=workers)
         assert caught.value.stage == "extract"
         assert workers.status().stuck == 1
     finally:
@@ -280,7 +279,7 @@ def test_any_loop_may_await_it(gate: Gate) -> None:
     pool = BrowserPool(PoolConfig(size=1, warm=0), drivers={"chromium": FakeDriver(gate)})
     try:
         for _ in range(3):
-            answer = asyncio.run(scrape(pool, request(5), policy=LOCAL, go=going(PAGE)))  # type: ignore[arg-type]  # as a visit
+            answer = asyncio.run(scrape(pool, request(5), policy=LOCAL, go=going(PAGE)))
             assert answer.markdown is not None
     finally:
         pool.stop_sync()
@@ -288,11 +287,8 @@ def test_any_loop_may_await_it(gate: Gate) -> None:
 
 async def test_a_caller_who_leaves_gives_the_session_back(pool: BrowserPool) -> None:
     leaving = asyncio.create_task(scrape(pool, request(30), policy=LOCAL, go=deaf))
-    async with asyncio.timeout(5):
-        while not pool.status().leased:
-            await asyncio.sleep(0.01)
-        leaving.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await leaving
-        while pool.status().leased:
-            await asyncio.sleep(0.01)
+    await until(lambda: pool.status().leased == 1)
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    await until(lambda: not pool.status().leased)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from api.workers import Workers, WorkersStatus
 from arachne_pool import PoolClosed, QueueFull
+from tests.services import until
 
 
 @pytest.fixture
@@ -17,12 +18,6 @@ def workers() -> Iterator[Workers]:
     workers = Workers(2, waiting_limit=3)
     yield workers
     workers.close()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 async def test_results_and_errors_come_back(workers: Workers) -> None:
