@@ -59,6 +59,7 @@ from arachne_pool.loops import LoopLocal, LoopLock
 from arachne_pool.once import CrossLoopOnce
 from arachne_pool.pool import BrowserPool, Lease
 from arachne_pool.portal import Portal
+from arachne_pool.proxy import expect
 from arachne_pool.status import BrowserStatus, PoolStatus
 
 __all__ = [
@@ -120,6 +121,7 @@ __all__ = [
     "VisitError",
     "VisitTimeout",
     "VrtError",
+    "expect",
     "find_all",
     "find_browser",
     "translate",

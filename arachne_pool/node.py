@@ -89,7 +89,7 @@ class Node:
 async def _undo(task: asyncio.Future[T], undo: Callable[[T], Awaitable[Any]]) -> None:
     try:
         await undo(await task)
-    except Exception:
+    except Exception:  # noqa: BLE001 - whatever it was, it made nothing that stays
         return  # it made nothing, or what it made is gone
 
 

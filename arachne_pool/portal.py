@@ -78,7 +78,7 @@ class _Call(Generic[T]):
         except asyncio.CancelledError as error:
             # Cancelled though its caller did not ask for it: only a stop does that.
             self.end(_Outcome(error=error if self._unwanted else _stopped()))
-        except BaseException as error:  # SystemExit and kin too: they belong to the caller
+        except BaseException as error:  # noqa: BLE001 - SystemExit and kin too: they belong to the caller
             self.end(_Outcome(error=error))
         else:
             self.end(_Outcome(value))
@@ -147,7 +147,7 @@ class Portal:
     def _main(self, running: concurrent.futures.Future[asyncio.AbstractEventLoop]) -> None:
         try:
             loop = self._loop_factory()
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - told to whoever starts us
             running.set_exception(error)
             return
         asyncio.set_event_loop(loop)

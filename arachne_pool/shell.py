@@ -237,7 +237,7 @@ class Shell:
         since = self.now()
         try:
             session = await self._open_session(self.browsers[browser_id], ask.order.options)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whose fault it is, is found out there
             await self._open_failed(ask, grant, error)
             return
         ask.opening = False

@@ -32,7 +32,7 @@ STRONG, EM, DEL, CODE = Mark("strong"), Mark("em"), Mark("del"), Mark("code")
 
 _ASCII_PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _SUSPECT = re.compile(r"[\\`\[\]*_<&~]")
-_ENTITY = re.compile(r"&(?=#\d{1,7};|#[xX][0-9a-fA-F]{1,6};|[A-Za-z][A-Za-z0-9]{1,31};)")
+_ENTITY = re.compile(r"&(?=#\d{1,7};|#[xX][0-9a-fA-F]{1,6};|[A-Za-z][A-Za-z0-9]{1,31};|#?[A-Za-z0-9]*\Z)")
 _LINE_START = re.compile(
     r"(?P<digits>\d{1,9})(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+*](?:\s|$)|-{2,}\s*$|=+\s*$|>|~~~|[|:-][|:\s-]*$)"
 )
@@ -113,8 +113,7 @@ def compose(runs: list[Run], *, starts_line: bool = True) -> str:
     if len(runs) == 1 and runs[0][0] == WORDS and not runs[0][2]:
         told = escape(runs[0][1])
     else:
-        tokens = _settle_signs(_tokens(_settle_space(runs)))
-        told = "".join([token if isinstance(token, str) else token.told for token in tokens])
+        told = _tell(_settle_signs(_tokens(_settle_space(runs))))
     if not starts_line:
         return told
     if "\n" not in told:
@@ -200,6 +199,12 @@ class _Sign:
         self.other.other = self
 
 
+class _Code(str):
+    """The text of a code span; its signs are put around it at the end."""
+
+    __slots__ = ()
+
+
 Token = str | _Sign
 
 
@@ -222,9 +227,6 @@ def _tokens(runs: list[Run]) -> list[Token]:
             close_down_to(len(_shared(tuple(mark for mark, _ in opened), wanted)))
         for mark in wanted[len(opened) :]:
             if mark.kind == "link":
-                last = tokens[-1] if tokens else ""
-                if isinstance(last, str) and last.endswith("!"):
-                    tokens[-1] = last[:-1] + r"\!"  # or the link would be a picture
                 tokens.append("[")
                 opened.append((mark, None))
             else:
@@ -234,7 +236,7 @@ def _tokens(runs: list[Run]) -> list[Token]:
         if kind == BREAK:
             tokens.append("  \n")
         elif kind == WORDS:
-            tokens.append(code_span(text) if code else escape(text))
+            tokens.append(_Code(text) if code else escape(text))
         else:
             tokens.append(text)
     close_down_to(0)
@@ -272,13 +274,8 @@ def _settle_signs(tokens: list[Token]) -> list[Token]:
 
 
 def _reads_back(sign: _Sign, tokens: list[Token], left: int, right: int) -> bool:
-    before, after = " ", " "
-    if left >= 0:
-        token = tokens[left]
-        before = (token if isinstance(token, str) else token.told)[-1:] or " "
-    if right < len(tokens):
-        token = tokens[right]
-        after = (token if isinstance(token, str) else token.told)[:1] or " "
+    before = _edge(tokens[left], -1) if left >= 0 else " "
+    after = _edge(tokens[right], 0) if right < len(tokens) else " "
     outside, inside = (before, after) if sign.opens else (after, before)
     if outside == " " and inside.isalnum():
         return True
@@ -288,6 +285,31 @@ def _reads_back(sign: _Sign, tokens: list[Token], left: int, right: int) -> bool
         return not _is_word(outside)
     # Stars side by side would be read as one sign. (An escaped one is none, but that is rare enough.)
     return sign.told == "~~" or "*" not in (before, after)
+
+
+def _edge(token: Token, place: Literal[0, -1]) -> str:
+    """The first or last character of what a token becomes."""
+    if isinstance(token, _Code):
+        return "`"
+    told = token if isinstance(token, str) else token.told
+    return told[place] if told else " "
+
+
+def _tell(tokens: list[Token]) -> str:
+    """The text of tokens; what stands side by side now may need to be joined or kept apart."""
+    told: list[str] = []
+    for token in tokens:
+        text = token if isinstance(token, str) else token.told
+        if not text:
+            continue
+        last = told[-1] if told else ""
+        if isinstance(token, _Code) and isinstance(last, _Code):
+            told[-1] = _Code(last + token)
+            continue
+        if text == "[" and last.endswith("!") and not isinstance(last, _Code):
+            told[-1] = last[:-1] + r"\!"  # or the link would be a picture
+        told.append(text)
+    return "".join([code_span(text) if isinstance(text, _Code) else text for text in told])
 
 
 def _flanks(outside: str, inside: str) -> bool:

@@ -16,6 +16,7 @@ _KEPT = VOID | tags(
     "select option optgroup"
 )
 _TAG_NAME = re.compile(r"<(/?[a-zA-Z][a-zA-Z0-9]*)")
+_HALF = re.compile("[\ud800-\udfff]")
 _FEW_TAGS = 3_000
 _DEEPEST = 512
 """The depth at which browsers stop nesting too."""
@@ -23,7 +24,8 @@ _DEEPEST = 512
 
 def parse(html: str) -> LexborHTMLParser:
     """The document, by the rules of the HTML standard."""
-    return LexborHTMLParser(_tame(html))
+    # Scripts can make half a surrogate pair; it can't be sent on as UTF-8.
+    return LexborHTMLParser(_tame(html if html.isascii() else _HALF.sub("\ufffd", html)))
 
 
 def _tame(html: str) -> str:

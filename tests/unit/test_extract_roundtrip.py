@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Iterable
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -47,7 +47,7 @@ def shown(source: str) -> str:
     return words(read(READER.parse(source)))
 
 
-anything = st.text(alphabet=st.characters(exclude_characters="\x00"), max_size=60)
+anything = st.text(alphabet=st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=60)
 signs = st.text(alphabet=SIGNS, max_size=40)
 
 
@@ -114,7 +114,6 @@ inline = st.recursive(
 )
 
 
-@settings(max_examples=300)
 @given(st.lists(inline, max_size=5))
 @example([("<b>a</b><i>b</i>c", "abc")])
 @example([("a<b>「x」</b>b", "a「x」b")])
@@ -127,10 +126,10 @@ def test_nested_marks_read_back(parts: list[tuple[str, str]]) -> None:
     assert shown(markdown(page)) == words("".join(text for _, text in parts))
 
 
-@given(st.text(max_size=30))
+@given(st.one_of(anything, signs))
 def test_code_keeps_every_character(text: str) -> None:
     page = f"<pre><code>x{html.escape(text)}x</code></pre>"
     [token] = READER.parse(markdown(page))
     # What HTML itself reads differently is not the converter's to keep.
-    wanted = re.sub(r"\r\n?", "\n", f"x{text}x").replace("\xa0", " ").replace("\x00", "")
+    wanted = re.sub(r"\r\n?", "\n", f"x{text}x").replace("\xa0", " ")
     assert token.content == wanted + "\n"
