@@ -6,8 +6,8 @@ import asyncio
 import logging
 import sys
 import time
-import warnings
 from collections.abc import Callable
+from functools import partial
 
 log = logging.getLogger("arachne_pool")
 
@@ -20,14 +20,11 @@ def new_loop() -> asyncio.AbstractEventLoop:
     if sys.platform == "win32":
         return asyncio.ProactorEventLoop()
     if sys.version_info < (3, 14):
-        # Until then asyncio's loops ask the policy who waits for their processes, and uvloop's policy says
-        # nobody: its own loops need nobody for that.
-        policy = asyncio.get_event_loop_policy()
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)
-                policy.get_child_watcher()
-        except NotImplementedError:
+        # Until then asyncio's loops ask the policy who waits for their processes. uvloop's policy has nobody,
+        # as its own loops need nobody for that.
+        policy = asyncio.get_event_loop_policy()  # type: ignore[deprecated]  # from 3.14 on
+        nobody = asyncio.AbstractEventLoopPolicy.get_child_watcher  # type: ignore[deprecated]  # likewise
+        if type(policy).get_child_watcher is nobody:  # type: ignore[deprecated]  # likewise
             return policy.new_event_loop()
     return asyncio.SelectorEventLoop()
 
@@ -44,7 +41,7 @@ def run(loop: asyncio.AbstractEventLoop, left: Callable[[], bool]) -> None:
                 task.cancel()
             told |= tasks
             waiting = asyncio.wait(tasks, timeout=min(seconds, 0.1))
-            _undisturbed(lambda waiting=waiting: loop.run_until_complete(waiting))
+            _undisturbed(partial(loop.run_until_complete, waiting))
         loop.run_until_complete(loop.shutdown_asyncgens())
     finally:
         loop.close()  # also lets go of its worker threads; one that is stuck holds up nobody

@@ -1,4 +1,4 @@
-"""The one background round: carry out what time made due, and ask idle browsers for a proof of life."""
+"""The one background round: take back what was left behind, carry out what is due, ask for proofs of life."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ async def rounds(shell: Shell) -> None:
 async def tick(shell: Shell) -> None:
     """One round."""
     since = shell.now()
+    shell.reclaim()
     shell.turn()
     due = [
         slot.id

@@ -177,7 +177,7 @@ class Ledger:
         return [*self._grants(), *self._closes(now), *self._launches(now)]
 
     def _grants(self) -> Iterator[Grant]:
-        full: set[LaunchKey] = set()
+        full: set[LaunchKey] = set()  # so that a long queue is walked, not searched
         for waiter in tuple(self.waiters.values()):
             if waiter.key in full:
                 continue
@@ -262,18 +262,17 @@ class Ledger:
         return wanted
 
     def _wanted_warm(self, now: float) -> list[LaunchKey]:
-        """The key of each browser that lacks to ``warm`` though nobody waits for it."""
-        key = self.limits.warm_key
-        if key is None:
-            return []
-        coming = self._coming()[key]
-        tries = range(coming, coming + self._warm_missing())
-        return [key for ahead in tries if self._may_launch(key, ahead, now, waited_for=False)]
+        """Of what lacks to ``warm``, what may be launched now."""
+        coming = self._coming()
+        lacking = enumerate(self._warm_missing())
+        return [k for n, k in lacking if self._may_launch(k, coming[k] + n, now, waited_for=False)]
 
-    def _warm_missing(self) -> int:
-        """Browsers that lack to ``warm``."""
+    def _warm_missing(self) -> list[LaunchKey]:
+        """The key of each browser that lacks to ``warm``, whether or not anybody waits for it."""
         key = self.limits.warm_key
-        return 0 if key is None or not self.accepting else max(0, self.limits.warm - self._alive(key))
+        if key is None or not self.accepting:
+            return []
+        return [key] * (self.limits.warm - self._alive(key))
 
     def _idle(self, now: float) -> list[Slot]:
         """Browsers without a lease, the longest idle first. Once grants are made nobody waits for them."""
@@ -309,7 +308,7 @@ class Ledger:
         moments = []
         for key, luck in self._luck.items():
             waited_for = any(w.key == key for w in self.waiters.values())
-            if waited_for or (key == self.limits.warm_key and self._warm_missing()):
+            if waited_for or key in self._warm_missing():
                 moments.append(luck.next_try(self.limits.launch_backoff, waited_for=waited_for) - now)
         return min((m for m in moments if m > 0), default=None)
 

@@ -14,6 +14,7 @@ from playwright.async_api import async_playwright
 
 from arachne_pool import processes
 from arachne_pool.errors import LaunchFailed
+from arachne_pool.loops import LoopLock
 from arachne_pool.workers import in_worker
 
 if TYPE_CHECKING:
@@ -33,9 +34,17 @@ class Node:
         self._process: processes.Process | None = None
         self._folder: str | None = None
         self._late: set[asyncio.Task[None]] = set()
+        self._starting = LoopLock()
+        self.environment: dict[str, str] = {}
+        """What the driver has in its environment beyond ours. Its browsers inherit it, unless they are
+        launched with an environment of their own: then whoever does that adds this."""
 
     async def playwright(self) -> Playwright:
         """The driver, started if there is none that lives."""
+        async with self._starting:  # two first launches at a time would start two drivers and forget one
+            return await self._living()
+
+    async def _living(self) -> Playwright:
         if self._process is not None and not await in_worker(processes.alive, self._process):
             await self.stop()
         if self._playwright is None:
@@ -50,6 +59,7 @@ class Node:
             except BaseException:
                 await self._remove_folder()
                 raise
+            self.environment = extra
             self._process = await in_worker(_child_with_folder, self._folder)
         return self._playwright
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextvars
 import os
 import threading
 import uuid
-import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Concatenate, Self, TypeVar, Unpack, cast
 
 from arachne_pool.config import (
     DEFAULT_OPTIONS,
@@ -25,121 +25,16 @@ from arachne_pool.driver import Driver
 from arachne_pool.errors import PoolClosed
 from arachne_pool.events import Events
 from arachne_pool.janitor import rounds
+from arachne_pool.lease import Lease, LeaseArguments, LeaseBlock, SyncLeaseBlock
+from arachne_pool.orders import Order
 from arachne_pool.portal import Portal
-from arachne_pool.proxy import Lent, blocking, marshalled
-from arachne_pool.shell import Held, Order, Shell
+from arachne_pool.shell import Shell
 from arachne_pool.status import PoolStatus, describe
+from arachne_pool.stopping import wind_up
 
-if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, Page
+__all__ = ["BrowserPool", "Lease"]
 
-P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class LeaseArguments(TypedDict, total=False):
-    """What ``lease``, ``lease_sync`` and ``run`` take alike."""
-
-    engine: Engine
-    options: SessionOptions
-    timeout: float
-    priority: Priority
-    tenant: str
-
-
-class Lease:
-    """A caller's right to one session, for one block.
-
-    ``page`` and ``context`` are Playwright's own objects on the pool's home loop, and proxies of them
-    everywhere else; on plain threads (``lease_sync``) the proxies' methods block instead of being awaited.
-    """
-
-    def __init__(self, held: Held, page: Any, context: Any, lent: Lent) -> None:
-        self.id = held.lease_id
-        self.browser_id = held.browser_id
-        self.engine = held.key.engine
-        self.waited = held.waited
-        """Seconds from asking to having."""
-        self._page = page
-        self._context = context
-        self._lent = lent
-
-    @property
-    def page(self) -> Page:
-        self._lent.check()
-        return cast("Page", self._page)
-
-    @property
-    def context(self) -> BrowserContext:
-        self._lent.check()
-        return cast("BrowserContext", self._context)
-
-    def __repr__(self) -> str:
-        state = "" if self._lent.valid else " ended"
-        return f"<lease {self.id} in {self.browser_id}{state}>"
-
-
-class _Block:
-    """What both kinds of lease block do alike: ask, hand out, end."""
-
-    def __init__(self, pool: BrowserPool, order: Order) -> None:
-        self._pool = pool
-        self._order = order
-        self._lent: Lent | None = None
-        self._finalizer: weakref.finalize[[str], Lease] | None = None
-
-    def _lease(self, held: Held, wrap: Callable[[Any, Lent], Any]) -> Lease:
-        pool, lent = self._pool, Lent(held.lease_id)
-        lease = Lease(held, wrap(held.session.page, lent), wrap(held.session.context, lent), lent)
-        # A handle that is dropped without the end of its block gives its session back all the same.
-        self._finalizer = weakref.finalize(lease, pool._abandon, held.lease_id)
-        self._finalizer.atexit = False
-        self._lent = lent
-        return lease
-
-    def _end(self) -> None:
-        if self._lent is not None and self._finalizer is not None:
-            self._lent.end()
-            self._finalizer.detach()
-            self._pool._release(self._order.lease_id)
-
-
-class LeaseBlock(_Block):
-    """``async with pool.lease() as lease``, on any loop."""
-
-    async def __aenter__(self) -> Lease:
-        portal = self._pool._open()
-        try:
-            held = await portal.call(self._pool._shell.acquire, self._order)
-        except BaseException:
-            self._pool._abandon(self._order.lease_id)  # it may have been granted while we left
-            raise
-        if portal.at_home:
-            return self._lease(held, lambda thing, _: thing)
-        return self._lease(held, lambda thing, lent: marshalled(thing, portal, lent))
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._end()
-
-
-class SyncLeaseBlock(_Block):
-    """``with pool.lease_sync() as lease``, in a plain thread."""
-
-    def __enter__(self) -> Lease:
-        portal = self._pool._open()
-        try:
-            held = portal.call_sync(self._pool._shell.acquire, self._order)
-        except BaseException:
-            self._pool._abandon(self._order.lease_id)
-            raise
-        return self._lease(held, lambda thing, lent: blocking(thing, portal, lent))
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._end()
 
 
 class BrowserPool:
@@ -155,7 +50,7 @@ class BrowserPool:
     use, once, whichever loop or thread asks first, and stops at exit. A stopped pool stays stopped.
 
     ``drivers`` maps an engine to what starts its browsers (default: the real ones). ``clock`` gives seconds
-    (default: ``time.monotonic``). ``portal`` is the way to the home loop (default: a thread of the pool's).
+    (default: those of the home loop). ``portal`` is the way to the home loop (default: a thread of the pool's).
     """
 
     def __init__(
@@ -169,12 +64,14 @@ class BrowserPool:
         self.config = config or PoolConfig()
         self.events = Events()
         self._portal = portal or Portal()
-        self._shell = Shell(self.config, drivers if drivers is not None else _drivers(), self.events, clock)
+        self._clock = clock
+        self._shell = Shell(self.config, drivers if drivers is not None else _drivers(), self.events)
         self._guard = threading.Lock()  # a thread's lock, held for the start of a thread: loops don't own it
         self._opened = False
         self._closed = False
         self._pid = os.getpid()
         self._janitor: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         return str(self._shell.ledger)
@@ -187,22 +84,33 @@ class BrowserPool:
         return self
 
     async def stop(self) -> None:
-        """End every lease, browser and process of the pool. Twice, or before a start, is quiet."""
+        """End every lease, browser and process of the pool. Twice, or before a start, is quiet.
+
+        Takes ``timeouts.stop`` seconds at most. Who cancels it only stops waiting: the end goes on.
+        """
         if self._close():
+            seconds = self.config.timeouts.stop
             try:
-                await self._portal.call(self._wind_up, cancel_grace=self.config.timeouts.stop)
-            except PoolClosed:
-                pass  # another stop was quicker
-            await self._portal.stop()
+                await self._portal.call(
+                    self._wind_up, timeout=seconds * 0.9, cancel_grace=0.0, uninterrupted=True
+                )
+            except (PoolClosed, TimeoutError):
+                pass  # another stop was quicker, or the home loop is stuck: its thread ends with the process
+            await self._portal.stop(seconds * 0.1)
+            _RUNNING.discard(self)
 
     def stop_sync(self) -> None:
         """The same from a plain thread."""
         if self._close():
+            seconds = self.config.timeouts.stop
             try:
-                self._portal.call_sync(self._wind_up, timeout=self.config.timeouts.stop + 10.0)
+                self._portal.call_sync(
+                    self._wind_up, timeout=seconds * 0.9, cancel_grace=0.0, uninterrupted=True
+                )
             except (PoolClosed, TimeoutError):
-                pass  # another stop was quicker, or the home loop is stuck: its thread ends with us
-            self._portal.stop_sync()
+                pass  # likewise
+            self._portal.stop_sync(seconds * 0.1)
+            _RUNNING.discard(self)
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -214,7 +122,11 @@ class BrowserPool:
 
     def drain(self) -> None:
         """No new leases; who waits gets PoolClosed, who has a lease goes on. From any thread."""
-        self._portal.post(self._shell.drain)
+        with self._guard:
+            if self._opened:
+                self._portal.post(self._shell.drain)
+            else:
+                self._shell.drain()  # nobody else is there to touch it
 
     def status(self) -> PoolStatus:
         """What runs and who waits, at this moment. From any thread."""
@@ -229,11 +141,11 @@ class BrowserPool:
         seconds to wait for it. ``priority``: interactive, workflow or background. ``tenant``: whose it is.
         Raises LeaseTimeout, QueueFull, PoolClosed, LaunchFailed, EngineMissing or BrowserLost.
         """
-        return LeaseBlock(self, self._order(**wish))
+        return LeaseBlock(self._open, self._shell, self._order(**wish))
 
     def lease_sync(self, **wish: Unpack[LeaseArguments]) -> SyncLeaseBlock:
         """The same for a plain thread: ``with pool.lease_sync() as lease``."""
-        return SyncLeaseBlock(self, self._order(**wish))
+        return SyncLeaseBlock(self._open, self._shell, self._order(**wish))
 
     async def run(
         self,
@@ -249,7 +161,7 @@ class BrowserPool:
         return cast(T, await portal.call(self._run_at_home, self._order(**wish), work, args))
 
     async def _run_at_home(self, order: Order, work: Callable[..., Awaitable[T]], args: tuple[Any, ...]) -> T:
-        async with LeaseBlock(self, order) as lease:
+        async with LeaseBlock(self._open, self._shell, order) as lease:
             return await work(lease, *args)
 
     # Inside ----------------------------------------------------------------------------------------
@@ -273,49 +185,54 @@ class BrowserPool:
 
     def _open(self) -> Portal:
         """The portal of the started pool; the first to ask starts it."""
+        if os.getpid() != self._pid:  # before the lock, which another thread may have held during the fork
+            raise PoolClosed("this process was forked after the pool was made: make a pool in the child")
         if not self._opened or self._closed:
             with self._guard:
                 if self._closed:
                     raise PoolClosed("the pool has stopped")
-                if os.getpid() != self._pid:
-                    raise PoolClosed(
-                        "this process was forked after the pool was made: make a pool in the child"
-                    )
                 if not self._opened:
                     self._portal.start()
-                    self._portal.post(self._begin)  # before any call of ours: posts keep their order
+                    if self._portal.at_home:
+                        self._begin()
+                    else:
+                        self._portal.post(self._begin)  # before any call of ours: posts keep their order
                     self._opened = True
                     _RUNNING.add(self)
         return self._portal
 
     def _close(self) -> bool:
         """Book the end; False when there is nothing to stop."""
+        if os.getpid() != self._pid:
+            return False
         with self._guard:
             self._closed = True
-            _RUNNING.discard(self)
-            return self._opened and os.getpid() == self._pid
+            if not self._opened:
+                self._shell.drain()  # nobody else is there to touch it
+            return self._opened
 
     def _begin(self) -> None:
+        self._shell.now = self._clock or asyncio.get_running_loop().time
         self._shell.running = True
-        self._janitor = asyncio.get_running_loop().create_task(rounds(self._shell), name="arachne janitor")
+        self._janitor = self._shell.tasks.spawn(rounds(self._shell), "janitor")
         self._shell.turn()
 
     async def _wind_up(self) -> None:
+        """At home. The first that asks begins the end, and all wait for it."""
+        if self._ending is None:
+            end = self._end(asyncio.current_task())
+            self._ending = asyncio.get_running_loop().create_task(
+                end, name="arachne stop", context=contextvars.Context()
+            )
+        await asyncio.shield(self._ending)
+
+    async def _end(self, asker: asyncio.Task[Any] | None) -> None:
         self._shell.drain()
         if self._janitor is not None:
             self._janitor.cancel()
         # Work that still runs is told first, so that it hears PoolClosed rather than a closed page.
-        self._portal.interrupt_calls()
-        await self._shell.stop()
-
-    def _release(self, lease_id: str) -> None:
-        if self._portal.at_home:
-            self._shell.release(lease_id)
-        else:
-            self._portal.post(self._shell.release, lease_id)
-
-    def _abandon(self, lease_id: str) -> None:
-        self._portal.post(self._shell.release, lease_id, "abandoned")
+        self._portal.interrupt_calls(but=asker)
+        await wind_up(self._shell)
 
 
 def _drivers() -> dict[str, Driver]:
@@ -325,11 +242,12 @@ def _drivers() -> dict[str, Driver]:
     return {"chromium": ChromiumDriver()}
 
 
-_RUNNING: weakref.WeakSet[BrowserPool] = weakref.WeakSet()
+_RUNNING: set[BrowserPool] = set()
+"""Pools that were started and not stopped, kept until then even if nobody else does."""
 
 
 @atexit.register
 def _stop_running() -> None:
-    """Pools that were started and never stopped: the home threads are daemons and still run at this point."""
+    """The home threads are daemons and still run at this point."""
     for pool in tuple(_RUNNING):
         pool.stop_sync()

@@ -11,18 +11,17 @@ import asyncio
 import concurrent.futures
 import contextvars
 import inspect
-import logging
 import os
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
+from arachne_pool import home
 from arachne_pool.errors import PoolClosed
 
 T = TypeVar("T")
-log = logging.getLogger("arachne_pool")
 
 CANCEL_GRACE = 5.0
 """Seconds that a cancelled caller waits for the clean-up at home."""
@@ -42,66 +41,69 @@ class _Outcome(Generic[T]):
 
 
 class _Call(Generic[T]):
-    """One call on its way: a task at home; ends exactly once."""
+    """One call on its way: a task at home. Ends once: who takes it out of the portal's calls delivers."""
 
     def __init__(
         self,
         work: Callable[[], Any],
         name: str,
-        deliver: Callable[[_Outcome[T]], None],
+        deliver: Callable[[_Outcome[T]], object],
         calls: set[_Call[Any]],
+        uninterrupted: bool,
     ) -> None:
+        self.uninterrupted = uninterrupted
+        self.task: asyncio.Task[_Outcome[T]] | None = None
         self._work = work
         self._name = name
         self._deliver = deliver
         self._calls = calls
         self._context = contextvars.copy_context()
-        self._task: asyncio.Task[None] | None = None
-        self._unwanted = False
-        self._ended = False
+        self._interrupted = False
 
     def start(self) -> None:
         """At home."""
-        if self._ended:
-            return
-        if self._unwanted:
-            self.end(_Outcome(error=asyncio.CancelledError()))
-            return
         loop = asyncio.get_running_loop()
-        self._task = loop.create_task(self._run(), name=self._name, context=self._context)
+        self.task = loop.create_task(self._run(), name=self._name, context=self._context)
+        # A callback, because a task that is cancelled before its first step never runs its coroutine.
+        self.task.add_done_callback(self._ran)
 
-    async def _run(self) -> None:
+    async def _run(self) -> _Outcome[T]:
         try:
             value = self._work()
             if inspect.isawaitable(value):
                 value = await value
-        except asyncio.CancelledError as error:
-            # Cancelled though its caller did not ask for it: only a stop does that.
-            self.end(_Outcome(error=error if self._unwanted else _stopped()))
+        except asyncio.CancelledError:
+            raise
         except BaseException as error:  # noqa: BLE001 - SystemExit and kin too: they belong to the caller
-            self.end(_Outcome(error=error))
+            return _Outcome(error=error)
+        return _Outcome(value)
+
+    def _ran(self, task: asyncio.Task[_Outcome[T]]) -> None:
+        if not task.cancelled():
+            self.end(task.result())
         else:
-            self.end(_Outcome(value))
+            self.end(_Outcome(error=_stopped() if self._interrupted else asyncio.CancelledError()))
 
     def cancel(self) -> None:
         """At home: the caller no longer wants it."""
-        self._unwanted = True
-        if self._task is not None:
-            self._task.cancel()
+        if self.task is not None:
+            self.task.cancel()
 
     def interrupt(self) -> None:
         """At home: the pool stops."""
-        if self._task is None:
+        self._interrupted = True
+        if self.task is None:
             self.end(_Outcome(error=_stopped()))
         else:
-            self._task.cancel()
+            self.task.cancel()
 
     def end(self, outcome: _Outcome[T]) -> None:
-        """From home, or from the thread that gave up on it."""
-        if not self._ended:
-            self._ended = True
-            self._calls.discard(self)
-            self._deliver(outcome)
+        """At home, or in the thread that gave up on it."""
+        try:
+            self._calls.remove(self)  # one step, whatever threads come here at a time
+        except KeyError:
+            return
+        self._deliver(outcome)
 
 
 def _stopped() -> PoolClosed:
@@ -116,11 +118,13 @@ class Portal:
     """
 
     def __init__(self, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
-        self._loop_factory = loop_factory or _subprocess_loop
+        self._loop_factory = loop_factory or home.new_loop
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
         self._stopped = False
+        self._left = False
+        self._over = concurrent.futures.Future[None]()
         self._calls: set[_Call[Any]] = set()
 
     @classmethod
@@ -139,66 +143,65 @@ class Portal:
         """Start the home thread. Twice is quiet; two threads at once are the caller's to exclude."""
         if self._loop is not None or self._stopped:
             return
-        running = concurrent.futures.Future[asyncio.AbstractEventLoop]()
-        self._thread = threading.Thread(target=self._main, args=(running,), name="arachne-home", daemon=True)
-        self._thread.start()
-        self._loop = running.result()
+        loop = self._loop_factory()
+        thread = threading.Thread(target=self._main, args=(loop,), name="arachne-home", daemon=True)
+        try:
+            thread.start()
+        except BaseException:
+            loop.close()
+            raise
+        self._thread, self._loop = thread, loop
 
-    def _main(self, running: concurrent.futures.Future[asyncio.AbstractEventLoop]) -> None:
+    def _main(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
-            loop = self._loop_factory()
-        except BaseException as error:  # noqa: BLE001 - told to whoever starts us
-            running.set_exception(error)
-            return
-        asyncio.set_event_loop(loop)
-        loop.call_soon(running.set_result, loop)
-        try:
-            while not self._stopped:
-                try:
-                    loop.run_forever()
-                except (SystemExit, KeyboardInterrupt):
-                    # Raised by a task that submitted code left behind; the home loop serves everybody.
-                    log.exception("a task on the home loop tried to end the process; it goes on")
+            home.run(loop, lambda: self._left)
         finally:
-            _wind_up(loop)
+            self._over.set_result(None)
 
-    async def stop(self) -> None:
-        """Fail what is outstanding with PoolClosed and end the home thread. Twice is quiet."""
-        if self._thread is not None and self._thread is not threading.current_thread():
-            await asyncio.to_thread(self.stop_sync)
-        else:
-            self.stop_sync()
+    async def stop(self, timeout: float = CANCEL_GRACE) -> None:
+        """Fail what is outstanding with PoolClosed and end the home thread. Twice is quiet.
 
-    def stop_sync(self, timeout: float = 10.0) -> None:
+        A home loop that is stuck is given up after ``timeout`` seconds: nobody shall hang with it.
+        """
+        if self._begin_stop():
+            loop = asyncio.get_running_loop()
+            over: asyncio.Future[None] = loop.create_future()
+            self._over.add_done_callback(lambda _: _hand_over(loop, _settle, over, None))
+            await asyncio.wait((over,), timeout=timeout)
+            self._give_up_calls()
+
+    def stop_sync(self, timeout: float = CANCEL_GRACE) -> None:
+        """The same from a plain thread."""
+        if self._begin_stop():
+            concurrent.futures.wait((self._over,), timeout)
+            self._give_up_calls()
+
+    def _begin_stop(self) -> bool:
+        """True when there is a home thread whose end may be waited for."""
         self._stopped = True
-        loop, thread = self._loop, self._thread
-        if loop is None or os.getpid() != self._pid:
-            return
-        if thread is None:  # adopted: the loop is not ours to end
-            for call in tuple(self._calls):
-                call.interrupt()
-            return
-        try:
-            loop.call_soon_threadsafe(self._leave, loop)
-        except RuntimeError:
-            pass  # it is closed already
-        if thread is not threading.current_thread():
-            thread.join(timeout)
-        for call in tuple(self._calls):  # the home loop is stuck: nobody shall hang with it
-            call.end(_Outcome(error=_stopped()))
+        if self.at_home:
+            self._leave()
+        else:
+            self.post(self._leave)
+        return self._thread is not None and not self.at_home and os.getpid() == self._pid
 
-    def _leave(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.interrupt_calls()
-        # The interrupted calls run their clean-up first: one more turn of the loop for each await of it
-        # is given by _wind_up, which waits for tasks.
-        loop.stop()
+    def _leave(self) -> None:
+        """At home: the last that is done before the loop ends its tasks. An adopted loop is not ours to end."""
+        if not self._left:
+            self._left = True
+            self.interrupt_calls()
+            if self._thread is not None:
+                asyncio.get_running_loop().stop()
 
-    def interrupt_calls(self) -> None:
-        """At home: end every outstanding call with PoolClosed, except the one that asks."""
-        current = asyncio.current_task() if self.at_home else None
+    def interrupt_calls(self, but: asyncio.Task[Any] | None = None) -> None:
+        """At home: end every outstanding call with PoolClosed, except ``but`` and the uninterrupted ones."""
         for call in tuple(self._calls):
-            if current is None or call._task is not current:
+            if self._left or not (call.uninterrupted or (but is not None and call.task is but)):
                 call.interrupt()
+
+    def _give_up_calls(self) -> None:
+        for call in tuple(self._calls):
+            call.end(_Outcome(error=_stopped()))
 
     # Calls -----------------------------------------------------------------------------------------
 
@@ -212,6 +215,7 @@ class Portal:
         *args: Any,
         timeout: float | None = None,
         cancel_grace: float = CANCEL_GRACE,
+        uninterrupted: bool = False,
     ) -> Any:
         """Run ``fn(*args)``, plain or async, at home and return its result or raise its error.
 
@@ -220,16 +224,17 @@ class Portal:
         """
         loop = asyncio.get_running_loop()
         if self.at_home:
-            async with asyncio.timeout(timeout):
-                value = fn(*args)
-                return await value if inspect.isawaitable(value) else value
+            limit = asyncio.timeout(timeout)
+            try:
+                async with limit:
+                    value = fn(*args)
+                    return await value if inspect.isawaitable(value) else value
+            except TimeoutError as error:
+                if limit.expired():
+                    raise _late(fn, timeout) from error
+                raise
         done: asyncio.Future[_Outcome[Any]] = loop.create_future()
-
-        def arrive(outcome: _Outcome[Any]) -> None:
-            if not done.done():
-                done.set_result(outcome)
-
-        call = self._submit(fn, args, lambda outcome: _hand_over(loop, arrive, outcome))
+        call = self._submit(fn, args, partial(_hand_over, loop, _settle, done), uninterrupted)
         try:
             await asyncio.wait((done,), timeout=timeout)
         except asyncio.CancelledError:
@@ -239,8 +244,11 @@ class Portal:
         if not done.done():
             self.post(call.cancel)
             await asyncio.wait((done,), timeout=cancel_grace)
-            raise TimeoutError(f"{_name(fn)} took longer than {timeout:g} s on the home loop")
-        return done.result().unpack()
+            raise _late(fn, timeout)
+        try:
+            return done.result().unpack()
+        finally:
+            del done, call  # an error would refer to itself by way of this frame
 
     def call_sync(
         self,
@@ -248,6 +256,7 @@ class Portal:
         *args: Any,
         timeout: float | None = None,
         cancel_grace: float = CANCEL_GRACE,
+        uninterrupted: bool = False,
     ) -> Any:
         """The same for plain threads; blocks. Raises RuntimeError at once in a thread that runs a loop."""
         if asyncio._get_running_loop() is not None:
@@ -256,79 +265,81 @@ class Portal:
                 "which would stop that loop: await the async form instead"
             )
         done = concurrent.futures.Future[_Outcome[Any]]()
-        call = self._submit(fn, args, done.set_result)
+        call = self._submit(fn, args, done.set_result, uninterrupted)
         try:
-            return done.result(timeout).unpack()
-        except BaseException as error:
-            if done.done():
-                raise
-            # Out of time, or Ctrl-C: the work ends before we go on.
+            concurrent.futures.wait((done,), timeout)
+        except BaseException:  # Ctrl-C: the work ends before we go on
             self.post(call.cancel)
-            concurrent.futures.wait((done,), timeout=cancel_grace)
-            if isinstance(error, TimeoutError):
-                text = f"{_name(fn)} took longer than {timeout:g} s on the home loop"
-                raise TimeoutError(text) from None
+            concurrent.futures.wait((done,), cancel_grace)
             raise
+        if not done.done():
+            self.post(call.cancel)
+            concurrent.futures.wait((done,), cancel_grace)
+            raise _late(fn, timeout)
+        try:
+            return done.result().unpack()
+        finally:
+            del done, call  # likewise
 
     def post(self, fn: Callable[..., object], *args: Any) -> None:
-        """Run a plain ``fn`` at home soon. Takes no lock, so that finalizers may call it; quiet after the end."""
+        """Run a plain ``fn`` at home soon, in an empty context. Quiet after the end.
+
+        Takes no lock, so that finalizers may call it.
+        """
         loop = self._loop
         if loop is None or os.getpid() != self._pid:
             return
         try:
-            loop.call_soon_threadsafe(fn, *args)
+            loop.call_soon_threadsafe(fn, *args, context=contextvars.Context())
         except RuntimeError:
             pass  # the home loop is closed, and with it everything that fn could change
 
     def _submit(
-        self, fn: Callable[..., Any], args: tuple[Any, ...], deliver: Callable[[_Outcome[Any]], None]
+        self,
+        fn: Callable[..., Any],
+        args: tuple[Any, ...],
+        deliver: Callable[[_Outcome[Any]], object],
+        uninterrupted: bool,
     ) -> _Call[Any]:
+        loop = self._usable()
+        name = f"arachne call {_name(fn)}"
+        call: _Call[Any] = _Call(partial(fn, *args), name, deliver, self._calls, uninterrupted)
+        self._calls.add(call)
+        self.post(self._begin, call)
+        if self._stopped or loop.is_closed():
+            # It ended while we looked: nobody may be left at home to begin this, or to tell its end.
+            call.end(_Outcome(error=_stopped()))
+        return call
+
+    def _usable(self) -> asyncio.AbstractEventLoop:
         if os.getpid() != self._pid:
             raise PoolClosed("this process was forked after the pool was made: make a pool in the child")
         if self._loop is None or self._stopped:
             raise PoolClosed("the pool has stopped" if self._stopped else "the pool has not been started")
-        call: _Call[Any] = _Call(lambda: fn(*args), f"arachne call {_name(fn)}", deliver, self._calls)
-        self._calls.add(call)
-        try:
-            self._loop.call_soon_threadsafe(call.start)
-        except RuntimeError:
-            call.end(_Outcome(error=_stopped()))
-        return call
+        return self._loop
+
+    def _begin(self, call: _Call[Any]) -> None:
+        if self._left:
+            call.interrupt()
+        elif call in self._calls:
+            call.start()
 
 
-def _hand_over(
-    loop: asyncio.AbstractEventLoop, arrive: Callable[[_Outcome[Any]], None], outcome: _Outcome[Any]
-) -> None:
+def _hand_over(loop: asyncio.AbstractEventLoop, fn: Callable[..., object], *args: Any) -> None:
     try:
-        loop.call_soon_threadsafe(arrive, outcome)
+        loop.call_soon_threadsafe(fn, *args)
     except RuntimeError:
         pass  # the caller's loop has closed: nobody is left to tell
 
 
+def _settle(future: asyncio.Future[T], value: T) -> None:
+    if not future.done():
+        future.set_result(value)
+
+
+def _late(fn: Callable[..., Any], timeout: float | None) -> TimeoutError:
+    return TimeoutError(f"{_name(fn)} took longer than {timeout:g} s on the home loop")
+
+
 def _name(fn: Callable[..., Any]) -> str:
     return getattr(fn, "__qualname__", None) or repr(fn)
-
-
-def _subprocess_loop() -> asyncio.AbstractEventLoop:
-    """A loop that can start processes, whatever loop policy the program around us has set."""
-    if sys.platform == "win32":
-        return asyncio.ProactorEventLoop()
-    return asyncio.SelectorEventLoop()
-
-
-def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
-    """End what still runs on the loop, then the loop, within bounded time."""
-    try:
-        tasks = asyncio.all_tasks(loop)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            loop.run_until_complete(asyncio.wait(tasks, timeout=3.0))
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        try:
-            loop.run_until_complete(asyncio.wait_for(loop.shutdown_default_executor(), 3.0))
-        except TimeoutError:
-            log.warning("a worker thread of the home loop did not end")
-    finally:
-        asyncio.set_event_loop(None)
-        loop.close()

@@ -46,21 +46,21 @@ def describe(shell: Shell) -> PoolStatus:
     """Read the books. Copies are taken in single steps, so that any thread may do it."""
     ledger, now = shell.ledger, shell.now()
     browsers = []
-    for slot in tuple(ledger.slots.values()):
+    for slot in ledger.slots.copy().values():
         browser = shell.browsers.get(slot.id)
         browsers.append(
             BrowserStatus(
                 id=slot.id,
                 engine=slot.key.engine,
                 state=slot.state.value,
-                reason=slot.reason.value if slot.reason else None,
+                reason=reason.value if (reason := slot.reason) else None,
                 leases=len(slot.leases),
                 served=slot.served,
                 age=now - slot.born,
-                idle=None if slot.idle_since is None else now - slot.idle_since,
+                idle=_ago(now, slot.idle_since),
                 pid=browser.pid if browser else None,
                 version=browser.version if browser else "",
-                proven=None if slot.proven is None else now - slot.proven,
+                proven=_ago(now, slot.proven),
             )
         )
     return PoolStatus(
@@ -72,6 +72,11 @@ def describe(shell: Shell) -> PoolStatus:
         capacity=ledger.limits.capacity,
         retired=dict(ledger.retired),
         leases_total=ledger.granted,
-        last_tick=None if shell.last_tick is None else now - shell.last_tick,
+        last_tick=_ago(now, shell.last_tick),
         last_error=shell.last_error,
     )
+
+
+def _ago(now: float, moment: float | None) -> float | None:
+    """Takes the moment as it was read: read twice, it may be None the second time."""
+    return None if moment is None else now - moment

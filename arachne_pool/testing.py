@@ -28,12 +28,16 @@ Step = Literal["launch", "session", "probe", "close_session", "close"]
 SLOW = 3.0
 """Seconds that a slow step takes; virtual ones under JumpLoop."""
 
+CLOSED = "Target page, context or browser has been closed"
+"""What Playwright says then."""
+
 
 class Gate:
     """Says how each step of a fake browser goes: ``gate.set("launch", "fail")``.
 
     ``times`` limits a mood to the next so many goes, then it is ok again. A hung step goes on when the
-    gate opens. Counts what was entered in ``entered``.
+    gate opens, or its browser ends. Counts what was entered in ``entered``. ``set`` and ``open`` may be
+    called from any thread.
     """
 
     def __init__(self) -> None:
@@ -49,26 +53,36 @@ class Gate:
         self._moods.clear()
         held, self._held = self._held, []
         for future in held:
-            if not future.done():
-                future.set_result(None)
+            loop = future.get_loop()
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_let_go, future)
 
-    async def pass_(self, step: Step) -> None:
+    async def pass_(self, step: Step, ended: asyncio.Future[None] | None = None) -> None:
+        """Go through one step; a slow or hung one goes on at once when ``ended`` is done."""
         self.entered[step] += 1
         mood, times = self._moods.get(step, ("ok", 0.0))
         if mood == "ok":
             await asyncio.sleep(0)
             return
         if times <= 1:
-            del self._moods[step]
+            self._moods.pop(step, None)
         else:
             self._moods[step] = (mood, times - 1)
-        if mood == "slow":
-            await asyncio.sleep(SLOW)
-        elif mood == "hang":
-            self._held.append(future := asyncio.get_running_loop().create_future())
-            await future
-        else:
+        if mood == "fail":
             raise RuntimeError(f"the fake fails at {step}, as told")
+        passed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if mood == "hang":
+            self._held.append(passed)
+        await asyncio.wait(
+            {passed, ended} if ended else {passed},
+            timeout=SLOW if mood == "slow" else None,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+
+
+def _let_go(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 class FakePage:
@@ -79,14 +93,17 @@ class FakePage:
         self.closed = False
 
     async def goto(self, url: str, **_: Any) -> None:
-        await asyncio.sleep(0)
-        if self.closed:
-            raise RuntimeError("Target page, context or browser has been closed")
+        await self._turn()
         self.url = url
 
     async def title(self) -> str:
-        await asyncio.sleep(0)
+        await self._turn()
         return f"title of {self.url}"
+
+    async def _turn(self) -> None:
+        await asyncio.sleep(0)
+        if self.closed:
+            raise RuntimeError(CLOSED)
 
 
 class FakeSession:
@@ -99,7 +116,7 @@ class FakeSession:
         self._browser = browser
 
     async def close(self) -> None:
-        await self._browser.gate.pass_("close_session")
+        await self._browser.step("close_session")
         self.page.closed = True
         self._browser.sessions.discard(self)
 
@@ -117,12 +134,13 @@ class FakeBrowser:
         self.connected = True
         self._driver = driver
         self._told: list[Callable[[], None]] = []
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def on_lost(self, call: Callable[[], None]) -> None:
         self._told.append(call)
 
     async def open_session(self, options: SessionOptions) -> FakeSession:
-        await self.gate.pass_("session")
+        await self.step("session")
         self._must_live()
         session = FakeSession(self, options)
         self.sessions.add(session)
@@ -130,11 +148,11 @@ class FakeBrowser:
         return session
 
     async def probe(self) -> None:
-        await self.gate.pass_("probe")
+        await self.step("probe")
         self._must_live()
 
     async def close(self) -> None:
-        await self.gate.pass_("close")
+        await self.step("close")
         self._end()
 
     async def kill(self) -> None:
@@ -148,8 +166,12 @@ class FakeBrowser:
         for call in self._told if alive else ():
             call()
 
+    async def step(self, step: Step) -> None:
+        await self.gate.pass_(step, self._ended)
+
     def _end(self) -> None:
         self.connected = False
+        _let_go(self._ended)
         for session in self.sessions:
             session.page.closed = True
         self.sessions.clear()
@@ -157,7 +179,7 @@ class FakeBrowser:
 
     def _must_live(self) -> None:
         if not self.connected:
-            raise RuntimeError("Target page, context or browser has been closed")
+            raise RuntimeError(CLOSED)
 
 
 class FakeDriver:

@@ -16,7 +16,9 @@ def main() -> int:
     if unknown:
         print(f"no benchmark {', '.join(unknown)}: there are {', '.join(names)}", file=sys.stderr)
         return 64
-    failed = [n for n in wanted if subprocess.run([sys.executable, "-m", f"bench.{n}"], check=False).returncode]
+    failed = [
+        n for n in wanted if subprocess.run([sys.executable, "-m", f"bench.{n}"], check=False).returncode
+    ]
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from api.scrape.inline import fence
+from api.scrape.escape import fence
 from api.scrape.tables import Row
+from api.scrape.tree import Attributes
 
 
 class Block(NamedTuple):
@@ -18,6 +19,8 @@ class Block(NamedTuple):
     told: str
     sign: str = ""
     """Of a list: the sign of its items."""
+    stray: bool = False
+    """Of a list: its items stood in no list."""
 
 
 @dataclass(slots=True)
@@ -42,8 +45,13 @@ class Box:
 
 
 def join(blocks: Sequence[Block]) -> str:
-    """The blocks, a blank line between them."""
-    return "\n\n".join(block.told for block in blocks)
+    """The blocks, a blank line between them; stray items are one list."""
+    parts: list[str] = []
+    for place, block in enumerate(blocks):
+        if place:
+            parts.append("\n" if block.stray and blocks[place - 1].stray else "\n\n")
+        parts.append(block.told)
+    return "".join(parts)
 
 
 def quote(blocks: Sequence[Block]) -> Block | None:
@@ -62,11 +70,26 @@ def code(text: str, language: str) -> Block | None:
     return Block("other", f"{ticks}{language}\n{text}\n{ticks}")
 
 
-def listing(box: Box, before: Block | None) -> Block | None:
+_LANGUAGE = re.compile(
+    r"(?:^|\s)(?:lang(?:uage)?-|highlight-source-|brush:\s*)([\w+#.-]+)|(?:^|\s)highlight-([\w+#.-]+)\s+notranslate"
+)
+"""How highlighters, GitHub and Sphinx name the language in a class."""
+_NO_LANGUAGE = ("none", "default", "plaintext", "nohighlight")
+
+
+def language_of(attributes: Attributes) -> str:
+    """The language that an element says its code is in; '' for none."""
+    found = _LANGUAGE.search(attributes.get("class") or "")
+    name = (found[1] or found[2]) if found else ""
+    return "" if name in _NO_LANGUAGE else name
+
+
+def listing(box: Box, before: Block | None, *, stray: bool = False) -> Block | None:
     """The list of a box; ``before`` is the block that it follows. Items that say nothing are left out."""
     # Two lists side by side would be read as one, unless their signs differ.
     first, second = (".", ")") if box.ordered else ("-", "*")
-    sign = second if before is not None and before.sign == first else first
+    beside = before is not None and before.sign == first and not (stray and before.stray)
+    sign = second if beside else first
     told: list[str] = []
     loose_before = False
     for number, blocks in box.items:
@@ -79,7 +102,7 @@ def listing(box: Box, before: Block | None) -> Block | None:
             told.append("\n\n" if loose or loose_before else "\n")
         told.append(head + _BLANK_LINE.sub("\n", content.replace("\n", indent)))
         loose_before = loose
-    return Block("list", "".join(told), sign) if told else None
+    return Block("list", "".join(told), sign, stray) if told else None
 
 
 _BLANK_LINE = re.compile(r"\n +(?=\n)")
@@ -92,7 +115,7 @@ def _item(blocks: Sequence[Block]) -> tuple[str, bool]:
     for place, block in enumerate(blocks):
         if place:
             # Only a list that begins with 1 or a bullet may follow a paragraph at once.
-            tight = (
+            tight = (block.stray and blocks[place - 1].stray) or (
                 block.kind == "list"
                 and blocks[place - 1].kind == "paragraph"
                 and (block.sign in "-*" or block.told.startswith("1" + block.sign))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from api.scrape import inline
-from api.scrape.inline import BREAK, CODE, RAW, WORDS, Mark, Marks, Run
+from api.scrape import escape, inline
+from api.scrape.inline import BREAK, RAW, WORDS, Mark, Marks, Run
 from api.scrape.links import Resolve
 from api.scrape.tree import SPACE, Attributes
 
@@ -84,19 +84,23 @@ class Flow:
         """Open a mark, unless its like is open already: emphasis in emphasis shows no more."""
         if any(one.kind == mark.kind for one in self.marks):
             return None
-        place = len(self.marks)
-        if CODE in self.marks:
+        if self.marks and self.marks[-1].kind == "code":
             # Code is the innermost mark; a link may lie around it, emphasis in it can't be told.
             if mark.kind != "link":
                 return None
-            place = self.marks.index(CODE)
-        self.marks.insert(place, mark)
+            self.marks.insert(-1, mark)
+        else:
+            self.marks.append(mark)
         self.active = tuple(self.marks)
         return partial(self._unmark, mark)
 
     def _unmark(self, mark: Mark) -> None:
         self.marks.remove(mark)
         self.active = tuple(self.marks)
+
+    def code(self) -> End | None:
+        """A piece of code within the line."""
+        return self.mark(Mark("code", self.written))
 
     def link(self, attributes: Attributes) -> End | None:
         """A link, if it leads to an address; one that shows nothing is told by its label."""
@@ -105,7 +109,7 @@ class Flow:
             return None
         title = attributes.get("title") or ""
         written = self.written
-        unmark = self.mark(Mark("link", written, inline.destination(url, title)))
+        unmark = self.mark(Mark("link", written, escape.destination(url, title)))
         if unmark is None:
             return None
 
@@ -126,4 +130,4 @@ class Flow:
         if url is None or url.startswith(_NO_PLACE):
             self.text(alternative)
         else:
-            self.add(RAW, inline.picture(alternative, url, attributes.get("title") or ""))
+            self.add(RAW, escape.picture(alternative, url, attributes.get("title") or ""))

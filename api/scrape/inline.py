@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from functools import lru_cache
 from typing import Literal, NamedTuple
+
+from api.scrape.escape import ASCII_PUNCTUATION, code_span, escape, plain_start
 
 MarkKind = Literal["link", "strong", "em", "del", "code"]
 
 
 class Mark(NamedTuple):
-    """A way text is set. Equal marks side by side are one; links differ by ``key``."""
+    """A way text is set. Equal marks side by side are one; links, and pieces of code, differ by ``key``."""
 
     kind: MarkKind
     key: int = 0
@@ -28,84 +29,7 @@ Run = tuple[int, str, Marks]
 Code is always the innermost mark.
 """
 
-STRONG, EM, DEL, CODE = Mark("strong"), Mark("em"), Mark("del"), Mark("code")
-
-_ASCII_PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
-_SUSPECT = re.compile(r"[\\`\[\]*_<&~]")
-_ENTITY = re.compile(r"&(?=#\d{1,7};|#[xX][0-9a-fA-F]{1,6};|[A-Za-z][A-Za-z0-9]{1,31};|#?[A-Za-z0-9]*\Z)")
-_LINE_START = re.compile(
-    r"(?P<digits>\d{1,9})(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+*](?:\s|$)|-{2,}\s*$|=+\s*$|>|~~~|[|:-][|:\s-]*$)"
-)
-_BACKSLASH = re.compile(r"\\(?=[!-/:-@\[-`{-~]|\Z)")
-_TICKS = re.compile(r"`+")
-
-
-def escape(text: str) -> str:
-    """Text with backslashes where Markdown would read more than the text."""
-    return _SUSPECT.sub(_escaped, text)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    sign, text, place = found[0], found.string, found.start()
-    # What stands beside a run of text isn't known here: at its edges a sign may mean something.
-    before = text[place - 1] if place else ""
-    after = text[place + 1] if place + 1 < len(text) else ""
-    match sign:
-        case "\\":
-            plain = bool(after) and after not in _ASCII_PUNCTUATION
-        case "*":
-            plain = before.isspace() and after.isspace()
-        case "_":
-            plain = before.isalnum() and after.isalnum()  # inside a word it is just an underscore
-        case "<":
-            plain = bool(after) and not (after.isalpha() or after in "/!?")
-        case "&":
-            plain = not _ENTITY.match(text, place)
-        case "~":
-            plain = before.isspace() and bool(after) and after != "~"
-        case _:
-            plain = False
-    return sign if plain else "\\" + sign
-
-
-def destination(url: str, title: str = "") -> str:
-    """What stands between the parentheses of a link or a picture."""
-    told = _ENTITY.sub(r"\\&", _BACKSLASH.sub(r"\\\\", url))
-    if not url or " " in url or "<" in url or ">" in url or not _balanced(url):
-        told = "<" + told.replace("<", r"\<").replace(">", r"\>") + ">"
-    title = " ".join(title.split())
-    if title:
-        told += ' "' + _ENTITY.sub(r"\\&", _BACKSLASH.sub(r"\\\\", title)).replace('"', r"\"") + '"'
-    return told
-
-
-def picture(alternative: str, url: str, title: str = "") -> str:
-    """A picture in Markdown."""
-    return f"![{escape(' '.join(alternative.split()))}]({destination(url, title)})"
-
-
-def _balanced(url: str) -> bool:
-    depth = 0
-    for character in url:
-        if character == "(":
-            depth += 1
-        elif character == ")":
-            depth -= 1
-            if depth < 0:
-                return False
-    return depth == 0
-
-
-def fence(text: str, least: int) -> str:
-    """Backticks that ``text`` doesn't hold."""
-    return "`" * max(least, 1 + max(map(len, _TICKS.findall(text)), default=0))
-
-
-def code_span(text: str) -> str:
-    """Text as code within a line."""
-    ticks = fence(text, 1)
-    padded = text[:1] == "`" or text[-1:] == "`" or (text[:1] == text[-1:] == " " and bool(text.strip(" ")))
-    return f"{ticks} {text} {ticks}" if padded else ticks + text + ticks
+STRONG, EM, DEL = Mark("strong"), Mark("em"), Mark("del")
 
 
 def compose(runs: list[Run], *, starts_line: bool = True) -> str:
@@ -117,12 +41,8 @@ def compose(runs: list[Run], *, starts_line: bool = True) -> str:
     if not starts_line:
         return told
     if "\n" not in told:
-        return _plain_start(told)
-    return "\n".join(map(_plain_start, told.split("\n")))
-
-
-def _plain_start(line: str) -> str:
-    return _LINE_START.sub(r"\g<digits>\\", line, count=1) if _LINE_START.match(line) else line
+        return plain_start(told)
+    return "\n".join(map(plain_start, told.split("\n")))
 
 
 def _settle_space(runs: list[Run]) -> list[Run]:
@@ -153,7 +73,7 @@ def _settle_space(runs: list[Run]) -> list[Run]:
             before = marks
         elif marks:
             shared = _shared(_shared(before, wanted[-1 - place]), marks)
-            parts[place] = (kind, text, shared[:-1] if kind == BREAK and CODE in shared else shared)
+            parts[place] = (kind, text, shared[:-1] if kind == BREAK and _is_code(shared) else shared)
     return parts
 
 
@@ -173,6 +93,10 @@ def _split(pieces: list[str], marks: Marks, parts: list[Run]) -> None:
         parts.append((WORDS, words, marks))
         if len(words) < len(rest):
             parts.append((GAP, rest[len(words) :], marks))
+
+
+def _is_code(marks: Marks) -> bool:
+    return bool(marks) and marks[-1].kind == "code"
 
 
 def _shared(left: Marks, right: Marks) -> Marks:
@@ -199,6 +123,12 @@ class _Sign:
         self.other.other = self
 
 
+class _Words(str):
+    """Text that is escaped only when it is known what it stands beside."""
+
+    __slots__ = ()
+
+
 class _Code(str):
     """The text of a code span; its signs are put around it at the end."""
 
@@ -219,9 +149,9 @@ def _tokens(runs: list[Run]) -> list[Token]:
 
     for kind, text, marks in runs:
         if not marks and not opened and kind == WORDS:
-            tokens.append(escape(text))
+            tokens.append(_Words(text))
             continue
-        code = bool(marks) and marks[-1] == CODE
+        code = _is_code(marks)
         wanted = marks[:-1] if code else marks
         if opened:
             close_down_to(len(_shared(tuple(mark for mark, _ in opened), wanted)))
@@ -235,10 +165,10 @@ def _tokens(runs: list[Run]) -> list[Token]:
                 opened.append((mark, sign))
         if kind == BREAK:
             tokens.append("  \n")
-        elif kind == WORDS:
-            tokens.append(_Code(text) if code else escape(text))
+        elif code and kind != RAW:
+            tokens.append(_Code(text))
         else:
-            tokens.append(text)
+            tokens.append(_Words(text) if kind == WORDS else text)
     close_down_to(0)
     return tokens
 
@@ -274,17 +204,17 @@ def _settle_signs(tokens: list[Token]) -> list[Token]:
 
 
 def _reads_back(sign: _Sign, tokens: list[Token], left: int, right: int) -> bool:
-    before = _edge(tokens[left], -1) if left >= 0 else " "
-    after = _edge(tokens[right], 0) if right < len(tokens) else " "
-    outside, inside = (before, after) if sign.opens else (after, before)
+    before = tokens[left] if left >= 0 else " "
+    after = tokens[right] if right < len(tokens) else " "
+    outside, inside = _edge(before, -1), _edge(after, 0)
+    if not sign.opens:
+        outside, inside = inside, outside
     if outside == " " and inside.isalnum():
         return True
-    if not _flanks(outside, inside):
+    if not _flanks(outside, inside) or (sign.told == "_" and _is_word(outside)):
         return False
-    if sign.told == "_":
-        return not _is_word(outside)
-    # Stars side by side would be read as one sign. (An escaped one is none, but that is rare enough.)
-    return sign.told == "~~" or "*" not in (before, after)
+    # Signs of one kind side by side would be read as one.
+    return not any(isinstance(one, _Sign) and one.told[:1] == sign.told[0] for one in (before, after))
 
 
 def _edge(token: Token, place: Literal[0, -1]) -> str:
@@ -296,20 +226,32 @@ def _edge(token: Token, place: Literal[0, -1]) -> str:
 
 
 def _tell(tokens: list[Token]) -> str:
-    """The text of tokens; what stands side by side now may need to be joined or kept apart."""
+    """The Markdown of tokens. Words and code that stand side by side now are one."""
     told: list[str] = []
+    pieces: list[str] = []
+    kind: type = str
+
+    def finish() -> None:
+        joined = "".join(pieces)
+        told.append(code_span(joined) if kind is _Code else escape(joined))
+        pieces.clear()
+
     for token in tokens:
         text = token if isinstance(token, str) else token.told
         if not text:
             continue
-        last = told[-1] if told else ""
-        if isinstance(token, _Code) and isinstance(last, _Code):
-            told[-1] = _Code(last + token)
+        if pieces and type(token) is not kind:
+            finish()
+        kind = type(token)
+        if kind is _Words or kind is _Code:
+            pieces.append(text)
             continue
-        if text == "[" and last.endswith("!") and not isinstance(last, _Code):
-            told[-1] = last[:-1] + r"\!"  # or the link would be a picture
+        if text == "[" and told and told[-1].endswith("!"):
+            told[-1] = told[-1][:-1] + r"\!"  # or the link would be a picture
         told.append(text)
-    return "".join([code_span(text) if isinstance(text, _Code) else text for text in told])
+    if pieces:
+        finish()
+    return "".join(told)
 
 
 def _flanks(outside: str, inside: str) -> bool:
@@ -327,7 +269,7 @@ def _is_word(character: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_punctuation(character: str, *, symbols: bool) -> bool:
-    if character in _ASCII_PUNCTUATION:
+    if character in ASCII_PUNCTUATION:
         return True
     category = unicodedata.category(character)
     return category[0] == "P" or (symbols and category[0] == "S")

@@ -102,12 +102,19 @@ def _encode_query(href: str, charset: str) -> str:
     rest, hash_sign, fragment = href.partition("#")
     path, question_mark, query = rest.partition("?")
     try:
-        # What the character set lacks becomes a character reference, as in browsers.
-        raw = query.encode(charset, "xmlcharrefreplace")
+        told = "".join([one if one.isascii() else _percent(one, charset) for one in query])
     except (LookupError, UnicodeError):
         return href
-    safe = "".join(chr(c) for c in range(0x21, 0x7F))
-    return path + question_mark + quote_from_bytes(raw, safe=safe) + hash_sign + fragment
+    return path + question_mark + told + hash_sign + fragment
+
+
+def _percent(character: str, charset: str) -> str:
+    # What the character set lacks becomes a character reference, as in browsers.
+    raw = character.encode(charset, "xmlcharrefreplace")
+    return quote_from_bytes(raw, safe=b"" if raw.startswith(b"&#") else _PRINTABLE)
+
+
+_PRINTABLE = bytes(range(0x21, 0x7F))
 
 
 def collect(events: Iterable[Event], at: Resolve, page_url: str) -> list[Link]:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from api.scrape import blocks, inline
 from api.scrape.blocks import Block, Box
 from api.scrape.flow import End, Flow
-from api.scrape.inline import CODE, RAW, Mark
+from api.scrape.inline import RAW, Mark
 from api.scrape.links import Resolve
 from api.scrape.tables import RANK, Cell, pipe_table
 from api.scrape.tree import BLOCKS, NOTHING, OPEN, PRE, TEXT, Attributes, Event, integer
 
 _DEEPEST = 24
 """Lists and quotes within each other; what is deeper is told at this depth."""
-
-_LANGUAGE = re.compile(r"(?:^|\s)(?:lang(?:uage)?-|highlight-source-|brush:\s*)([\w+#.-]+)")
-
 
 Start = Callable[["_Writer", str, Attributes], "End | None"]
 
@@ -58,6 +55,7 @@ class _Writer:
         self.ends: list[End | None] = []
         self.pre: list[str] | None = None
         self.language = ""
+        self.language_around = ""
 
     def flush(self) -> None:
         """End the paragraph, if one is open."""
@@ -95,6 +93,20 @@ class _Writer:
     def block(self, _tag: str = "", _attributes: Attributes = NOTHING) -> End | None:
         self.boundary()
         return self.boundary
+
+    def division(self, _tag: str, attributes: Attributes) -> End | None:
+        """A block that may say which language the code in it is."""
+        self.boundary()
+        language = blocks.language_of(attributes) if "class" in attributes else ""
+        if not language:
+            return self.boundary
+        before, self.language_around = self.language_around, language
+
+        def end() -> None:
+            self.language_around = before
+            self.boundary()
+
+        return end
 
     def term(self, _tag: str, _attributes: Attributes) -> End | None:
         self.boundary()
@@ -142,10 +154,10 @@ class _Writer:
     def code_block(self, _tag: str, attributes: Attributes) -> End | None:
         if self.flat:
             self.boundary()
-            return self.flow.mark(CODE)
+            return self.flow.code()
         self.flush()
         self.pre = []
-        self.language = _language(attributes)
+        self.language = blocks.language_of(attributes) or self.language_around
         return self._end_code_block
 
     def _end_code_block(self) -> None:
@@ -162,8 +174,8 @@ class _Writer:
         elif tag in BLOCKS:
             self._new_line_of_code()
             return self._new_line_of_code
-        elif tag == "code" and not self.language:
-            self.language = _language(attributes)
+        elif tag == "code":
+            self.language = blocks.language_of(attributes) or self.language
         return None
 
     def _new_line_of_code(self) -> None:
@@ -183,7 +195,7 @@ class _Writer:
         self._push(box)
         return partial(self._end_list, counts_down=box.step < 0 and "start" not in attributes)
 
-    def _end_list(self, *, counts_down: bool) -> None:
+    def _end_list(self, *, counts_down: bool, stray: bool = False) -> None:
         self.depth -= 1
         box = self._pop()
         for block in box.blocks:
@@ -191,14 +203,16 @@ class _Writer:
         if counts_down:
             box.items = [(number + len(box.items) - 1, content) for number, content in box.items]
         target = self.boxes[-1].target
-        self._place(blocks.listing(box, target[-1] if target else None))
+        before = target[-1] if target else None
+        self._place(blocks.listing(box, before, stray=stray))
 
     def item(self, _tag: str, attributes: Attributes) -> End | None:
         in_list = self.boxes[-1].kind == "list"
         if self.flat or not (in_list or self.depth < _DEEPEST):
             return self.block()
-        # An item without a list is shown with a bullet.
-        end_list = None if in_list else self.list("ul", NOTHING)
+        if not in_list:
+            # An item without a list is shown with a bullet.
+            self.list("ul", NOTHING)
         self._push(Box("item", number=integer(attributes.get("value"), -1)))
 
         def end() -> None:
@@ -207,8 +221,8 @@ class _Writer:
             number = box.number if box.number >= 0 else parent.number
             parent.number = number + parent.step
             parent.items.append((number, box.blocks))
-            if end_list is not None:
-                end_list()
+            if not in_list:
+                self._end_list(counts_down=False, stray=True)
 
         return end
 
@@ -267,6 +281,9 @@ class _Writer:
 
     # Within a line ---------------------------------------------------------------------------------
 
+    def code(self, _tag: str, _attributes: Attributes) -> End | None:
+        return self.flow.code()
+
     def emphasis(self, tag: str, _attributes: Attributes) -> End | None:
         return self.flow.mark(_MARKS[tag])
 
@@ -285,21 +302,17 @@ class _Writer:
         return None
 
 
-def _language(attributes: Attributes) -> str:
-    found = _LANGUAGE.search(attributes.get("class") or "")
-    return found[1] if found else ""
-
-
 _MARKS: dict[str, Mark] = (
     dict.fromkeys(("b", "strong"), inline.STRONG)
     | dict.fromkeys(("i", "em", "cite", "dfn", "var"), inline.EM)
     | dict.fromkeys(("s", "del", "strike"), inline.DEL)
-    | dict.fromkeys(("code", "kbd", "samp", "tt"), CODE)
 )
-_STARTS: dict[str, Start] = (
+_STARTS: Mapping[str, Start] = (
     dict.fromkeys(BLOCKS, _Writer.block)
     | dict.fromkeys(_MARKS, _Writer.emphasis)
     | dict.fromkeys(PRE, _Writer.code_block)
+    | dict.fromkeys(("code", "kbd", "samp", "tt"), _Writer.code)
+    | dict.fromkeys(("div", "figure"), _Writer.division)
     | dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), _Writer.heading)
     | dict.fromkeys(("ul", "ol", "menu", "dir"), _Writer.list)
     | dict.fromkeys(("thead", "tbody", "tfoot"), _Writer.table_section)

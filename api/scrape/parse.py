@@ -16,6 +16,11 @@ _KEPT = VOID | tags(
     "select option optgroup"
 )
 _TAG_NAME = re.compile(r"<(/?[a-zA-Z][a-zA-Z0-9]*)")
+_RAW_TAGS = ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "noscript")
+_NOSCRIPT = re.compile("<noscript", re.IGNORECASE)
+_RAW = re.compile(rf"<!--|<({'|'.join(_RAW_TAGS)})(?=[\s/>])", re.IGNORECASE)
+"""What may hold the letters of a tag without being one."""
+_ENDS = {tag: re.compile(rf"</{tag}(?=[\s/>])", re.IGNORECASE) for tag in _RAW_TAGS} | {"": re.compile("-->")}
 _HALF = re.compile("[\ud800-\udfff]")
 _FEW_TAGS = 3_000
 _DEEPEST = 512
@@ -24,8 +29,33 @@ _DEEPEST = 512
 
 def parse(html: str) -> LexborHTMLParser:
     """The document, by the rules of the HTML standard."""
-    # Scripts can make half a surrogate pair; it can't be sent on as UTF-8.
-    return LexborHTMLParser(_tame(html if html.isascii() else _HALF.sub("\ufffd", html)))
+    if not html.isascii():
+        # Scripts can make half a surrogate pair; it can't be sent on as UTF-8.
+        html = _HALF.sub("\ufffd", html)
+    return LexborHTMLParser(_tame(_without_noscript(html)))
+
+
+def _without_noscript(html: str) -> str:
+    """Take out ``<noscript>``, which a browser with scripts reads as text that it doesn't show.
+
+    The parser knows pages without scripts alone: there the content would count, and in the head of a
+    page it would even end the head.
+    """
+    if not _NOSCRIPT.search(html):
+        return html
+    kept: list[str] = []
+    start = place = 0
+    while found := _RAW.search(html, place):
+        name = (found[1] or "").lower()
+        end = _ENDS[name].search(html, found.start() + 2)
+        place = html.find(">", end.end() - 1) + 1 if end is not None else 0
+        if not place:
+            break
+        if name == "noscript":
+            kept.append(html[start : found.start()])
+            start = place
+    kept.append(html[start:])
+    return "".join(kept)
 
 
 def _tame(html: str) -> str:

@@ -6,7 +6,7 @@ import codecs
 import re
 from email.message import Message
 
-from api.scrape.inline import fence
+from api.scrape.escape import fence
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _LANGUAGES = {"json": "json", "xml": "xml"}

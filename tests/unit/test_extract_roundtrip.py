@@ -4,49 +4,13 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 
-from api.scrape.extract import extract
+from tests.reading import READER, markdown, read, shown, words
 
-READER = MarkdownIt("commonmark", {"maxNesting": 200}).enable(["table", "strikethrough"])
-ALL = frozenset({"text", "markdown", "links", "metadata"})
 SIGNS = "*_`~[]()<>&!#|\\-+=.:\"'{}1 \n\tab\xa0é「」。😀א"
-
-
-def markdown(page: str) -> str:
-    told = extract(page, "http://t/", frozenset({"markdown"})).markdown
-    assert told is not None
-    return told
-
-
-def words(text: str) -> str:
-    """Text without the difference between kinds of white space."""
-    return " ".join(re.split(r"[\s\x1c-\x1f\x85\u2028\u2029]+", text)).strip()
-
-
-def read(tokens: Iterable[Token]) -> str:
-    """The visible words of parsed Markdown; HTML in it would be a leak."""
-    told = []
-    for token in tokens:
-        assert token.type not in ("html_inline", "html_block"), token.content
-        if token.children:
-            told.append(read(token.children))
-        elif token.type in ("text", "code_inline", "fence"):
-            told.append(token.content)
-        else:
-            told.append("" if token.nesting and token.type.startswith(("em", "strong", "link", "s_")) else " ")
-    return "".join(told)
-
-
-def shown(source: str) -> str:
-    return words(read(READER.parse(source)))
-
-
 anything = st.text(alphabet=st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=60)
 signs = st.text(alphabet=SIGNS, max_size=40)
 
@@ -100,10 +64,21 @@ def test_marked_text_reads_back(text: str, tag: str) -> None:
     assert shown(markdown(page)) == words(f"x {text}y")
 
 
+leaf = st.text(alphabet="a1*_`~[(!.「&;<> \\", min_size=1, max_size=4)
 inline = st.recursive(
-    st.text(alphabet="a1*_`~[(!.「 \\", min_size=1, max_size=4).map(lambda text: (html.escape(text), text)),
+    st.one_of(
+        leaf.map(lambda text: (html.escape(text), text)),
+        leaf.map(
+            lambda text: (
+                f'<img src="/(i" alt="x{html.escape(text)}x" title="{html.escape(text)}">',
+                f"x{text}x",
+            )
+        ),
+        st.just(("<br>", " ")),
+    ),
     lambda inner: st.tuples(
-        st.sampled_from(["b", "i", "s", "code", "em", "strong", "span", "a href=/(x"]), st.lists(inner, max_size=4)
+        st.sampled_from(["b", "i", "s", "code", "em", "strong", "span", "a href=/(x"]),
+        st.lists(inner, max_size=4),
     ).map(
         lambda made: (
             f"<{made[0]}>{''.join(page for page, _ in made[1])}</{made[0].split()[0]}>",

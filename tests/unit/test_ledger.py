@@ -136,13 +136,13 @@ def test_a_place_stays_taken_until_the_last_session_is_closed() -> None:
 
 def test_a_grant_given_back_waits_at_its_old_place() -> None:
     ledger = ledger_of(1)
-    wait(ledger, "a", "b")
+    wait(ledger, "first", "second")
     settle(ledger)
-    wait(ledger, "c")
-    assert ledger.give_back(Waiter("a", A, 1), 1.0)
-    assert list(ledger.waiters) == ["a", "b", "c"]
+    wait(ledger, "a third")
+    assert ledger.give_back(Waiter("first", A, 1), 1.0)
+    assert list(ledger.waiters) == ["first", "second", "a third"]
     assert str(ledger) == "<pool 1 ready; 0 leased, 3 waiting>"
-    assert due(ledger, 1.0) == ["grant a chromium-1"]
+    assert due(ledger, 1.0) == ["grant first chromium-1"]
 
 
 def test_a_grant_given_back_to_a_stopping_pool_waits_no_more() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -57,14 +58,14 @@ def test_a_strike_or_a_proof_of_a_browser_that_is_gone_is_quiet() -> None:
 
 
 def test_a_lost_browser_takes_its_leases_along_and_its_place_until_it_has_ended() -> None:
-    ledger = ledger_of(1, sessions_per_browser=2)
-    wait(ledger, "b", "a")
+    ledger = ledger_of(1, sessions_per_browser=5)
+    wait(ledger, "d", "b", "e", "a", "c")
     settle(ledger)
-    wait(ledger, "c")
-    assert ledger.lost("chromium-1") == ["a", "b"]
+    wait(ledger, "f")
+    assert ledger.lost("chromium-1") == ["a", "b", "c", "d", "e"]
     assert ledger.lost("chromium-1") == []
     assert due(ledger) == []
-    assert str(ledger) == "<pool 0 ready, 1 closing; 2 leased, 1 waiting>"
+    assert str(ledger) == "<pool 0 ready, 1 closing; 5 leased, 1 waiting>"
     ledger.closed("chromium-1")
     assert not ledger.release("a", 1.0)
     assert ledger.retired == {"lost": 1}
@@ -104,9 +105,12 @@ def test_a_browser_lost_during_its_launch_never_lends(came_up: bool) -> None:
 def test_a_ready_browser_can_neither_have_ended_nor_have_failed_to_start(news: str) -> None:
     ledger = ledger_of(1, warm=1, warm_key=A)
     settle(ledger)
-    told = {"closed": ledger.closed, "launch_failed": partial(ledger.launch_failed, now=0.0)}[news]
+    told: dict[str, Callable[[str], object]] = {
+        "closed": ledger.closed,
+        "launch_failed": partial(ledger.launch_failed, now=0.0),
+    }
     with pytest.raises(ValueError, match="can't become closed"):
-        told("chromium-1")
+        told[news]("chromium-1")
     assert str(ledger) == "<pool 1 ready; 0 leased, 0 waiting>"
     assert ledger.retired == {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import settings
@@ -30,7 +31,6 @@ LATER = {
 seconds = st.sampled_from([0.25, 0.5, 1.0, 2.0, 8.0, 32.0])
 """Binary fractions, so that sums of them are exact."""
 picks = st.integers(0, 11)
-reasons = st.sampled_from(Reason)
 
 
 class Play(RuleBasedStateMachine):
@@ -42,7 +42,8 @@ class Play(RuleBasedStateMachine):
         queue_limit=st.integers(0, 4),
         warm=st.integers(0, 3),
         idle_timeout=st.sampled_from([1.0, 4.0, 64.0]),
-        keys=st.sampled_from([(A,), (B,), (A, B)]),
+        keys=st.sampled_from([(A,), (B,), (A, B), (A, B)]),
+        stops=st.booleans(),
     )
     def open_pool(
         self,
@@ -52,10 +53,12 @@ class Play(RuleBasedStateMachine):
         warm: int,
         idle_timeout: float,
         keys: tuple[LaunchKey, ...],
+        stops: bool,
     ) -> None:
         self.limits = Limits(size, sessions, queue_limit, min(warm, size), A, idle_timeout)
         self.ledger = Ledger(self.limits)
         self.keys = keys
+        self.stops = stops
         self.now = 16.0
         self.waiting: dict[str, Waiter] = {}
         self.held: dict[str, tuple[Waiter, str]] = {}
@@ -69,8 +72,12 @@ class Play(RuleBasedStateMachine):
 
     # What callers do --------------------------------------------------------------------------------
 
-    @rule(pick=picks)
-    def enqueue(self, pick: int) -> None:
+    @rule(choice=st.lists(picks, min_size=1, max_size=3))
+    def enqueue(self, choice: list[int]) -> None:
+        for pick in choice:
+            self.enqueue_one(pick)
+
+    def enqueue_one(self, pick: int) -> None:
         self.asked += 1
         lease_id, key = f"lease-{self.asked}", self.keys[pick % len(self.keys)]
         if self.stopped:
@@ -112,7 +119,13 @@ class Play(RuleBasedStateMachine):
     # What browsers do -------------------------------------------------------------------------------
 
     @precondition(lambda self: self.launching)
-    @rule(pick=picks)
+    @rule(pick=picks, how=st.sampled_from(["well", "well", "well", "failed", "missing"]))
+    def launch_ends(self, pick: int, how: str) -> None:
+        if how == "well":
+            self.launched(pick)
+        else:
+            self.launch_failed(pick, missing=how == "missing")
+
     def launched(self, pick: int) -> None:
         browser_id = nth(self.launching, pick)
         self.launching.remove(browser_id)
@@ -123,8 +136,6 @@ class Play(RuleBasedStateMachine):
         if was_lost:
             self.ending.add(browser_id)
 
-    @precondition(lambda self: self.launching)
-    @rule(pick=picks, missing=st.booleans())
     def launch_failed(self, pick: int, missing: bool) -> None:
         browser_id = nth(self.launching, pick)
         self.launching.remove(browser_id)
@@ -155,19 +166,20 @@ class Play(RuleBasedStateMachine):
         self.held = {i: (w, at) for i, (w, at) in self.held.items() if at != browser_id}
 
     @precondition(lambda self: self.seen)
-    @rule(pick=picks, reason=reasons)
-    def retire(self, pick: int, reason: Reason) -> None:
-        self.ledger.retire(nth(self.seen, -pick), reason)
-
-    @precondition(lambda self: self.seen)
-    @rule(pick=picks)
-    def strike(self, pick: int) -> None:
-        self.ledger.strike(nth(self.seen, -pick))
-
-    @precondition(lambda self: self.seen)
-    @rule(pick=picks)
-    def proved(self, pick: int) -> None:
-        self.ledger.proved(nth(self.seen, -pick), self.now)
+    @rule(pick=picks, verdict=st.sampled_from([*Reason, "a strike", "a strike", "a proof", "a proof"]))
+    def judged(self, pick: int, verdict: Reason | str) -> None:
+        browser_id = nth(self.seen, -pick)
+        slot = self.seen[browser_id]
+        strikes = slot.strikes
+        if isinstance(verdict, Reason):
+            self.ledger.retire(browser_id, verdict)
+            assert slot.state is not READY
+        elif verdict == "a strike":
+            self.ledger.strike(browser_id)
+            assert slot.state is not READY or (slot.strikes, strikes) == (1, 0)
+        elif slot.state is not State.CLOSED:
+            self.ledger.proved(browser_id, self.now)
+            assert (slot.strikes, slot.proven) == (0, self.now)
 
     # What the pool does -----------------------------------------------------------------------------
 
@@ -175,6 +187,7 @@ class Play(RuleBasedStateMachine):
     def time_passes(self, elapsed: float) -> None:
         self.now += elapsed
 
+    @precondition(lambda self: self.stops and self.asked > 5)
     @rule()
     def stop(self) -> None:
         self.stopped = True
@@ -260,16 +273,20 @@ class Play(RuleBasedStateMachine):
                 assert due is not None, "nothing wakes the pool for the next try"
                 assert due <= 2.0
 
-    def let_all_come_out_well(self) -> None:
-        """One round in which browsers start and end, callers let go and then the pool decides."""
+    @rule()
+    def browsers_start_and_end(self) -> None:
         while self.launching:
             self.launched(0)
-        while self.held:
-            self.release(0)
         while self.ending:
             self.closed(0)
-        self.now += 2.0
         self.plan()
+
+    def let_all_come_out_well(self) -> None:
+        """One round in which callers let go, browsers start and end, and then the pool decides."""
+        while self.held:
+            self.release(0)
+        self.now += 2.0
+        self.browsers_start_and_end()
         self.promises_hold()
 
     @precondition(lambda self: self.waiting)
@@ -320,7 +337,7 @@ class Play(RuleBasedStateMachine):
         return list(self.seen.values())
 
 
-def nth(things: dict[str, object] | set[str] | list[str], pick: int) -> str:
+def nth(things: Iterable[str], pick: int) -> str:
     ordered = sorted(things) if isinstance(things, set) else list(things)
     return ordered[pick % len(ordered)]
 

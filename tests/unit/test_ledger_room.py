@@ -64,11 +64,30 @@ def test_a_leased_browser_counts_as_warm() -> None:
     assert settle(ledger, 99.0) == ["close chromium-2 idle"]
 
 
+def test_a_browser_that_ends_does_not_count_as_warm() -> None:
+    ledger = ledger_of(2, idle_timeout=10.0, warm=1, warm_key=A)
+    wait(ledger, "a", "b")
+    settle(ledger)
+    ledger.release("b", 0.0)
+    ledger.lost("chromium-1")
+    assert due(ledger, 99.0) == []
+
+
 def test_fewer_than_warm_all_stay() -> None:
     ledger = ledger_of(3, idle_timeout=10.0, warm=3, warm_key=A)
     settle(ledger)
     ledger.lost("chromium-1")
     assert due(ledger, 99.0) == []
+
+
+def test_the_warm_key_loses_what_it_has_too_many_whatever_else_ends() -> None:
+    ledger = ledger_of(3, idle_timeout=10.0, warm=1, warm_key=A)
+    wait(ledger, "b", key=B)
+    wait(ledger, "a1", "a2")
+    settle(ledger)
+    for lease_id in ("b", "a1", "a2"):
+        ledger.release(lease_id, 0.0)
+    assert due(ledger, 10.0) == ["close camoufox-1 idle", "close chromium-2 idle"]
 
 
 def test_other_keys_are_not_kept_warm() -> None:
@@ -124,6 +143,16 @@ def test_a_browser_that_ends_anyway_is_room_enough() -> None:
     assert due(ledger) == []
     ledger.closed("chromium-2")
     assert due(ledger) == ["launch camoufox-3"]
+
+
+def test_a_browser_idle_for_too_long_is_room_enough() -> None:
+    ledger = ledger_of(2, idle_timeout=10.0)
+    wait(ledger, "a1", "a2")
+    settle(ledger)
+    ledger.release("a1", 0.0)
+    ledger.release("a2", 5.0)
+    wait(ledger, "b", key=B)
+    assert due(ledger, 10.0) == ["close chromium-1 idle"]
 
 
 def test_an_idle_browser_goes_though_a_leased_one_drains_already() -> None:
@@ -200,6 +229,18 @@ def test_nothing_busy_is_drained_for_who_stands_behind_a_key_that_just_failed() 
     assert str(ledger) == "<pool 1 ready; 1 leased, 2 waiting>"
     due(ledger, 0.5)
     assert str(ledger) == "<pool 0 ready, 1 draining; 1 leased, 2 waiting>"
+
+
+def test_a_busy_browser_is_drained_though_another_is_being_launched() -> None:
+    ledger = ledger_of(2)
+    wait(ledger, "a")
+    settle(ledger)
+    wait(ledger, "gone", key=LaunchKey("camoufox", identity="other"))
+    due(ledger)
+    ledger.leave("gone")
+    wait(ledger, "b", key=B)
+    due(ledger)
+    assert str(ledger) == "<pool 0 ready, 1 launching, 1 draining; 1 leased, 1 waiting>"
 
 
 def test_a_browser_being_launched_is_not_displaced() -> None:

@@ -209,7 +209,9 @@ def test_as_a_program(ending: signal.Signals) -> None:
             plug.sendall(b"GET /hang HTTP/1.1\r\n\r\n")
             os.kill(program.pid, ending)
             assert program.wait(5) == 0
-        assert program.stderr.read() == ""
+        told = program.stderr.read()
+        # 3.13.0 alone wakes a closed server twice when a transport is collected, and says so.
+        assert told == "" or (sys.version_info[:3] == (3, 13, 0) and "_SelectorTransport.__del__" in told)
 
 
 def test_a_port_that_is_taken(site: Site) -> None:

@@ -1,0 +1,395 @@
+"""CrossLoopOnce: one run per process, whatever loops and threads ask, leave, or end meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import gc
+import random
+import subprocess
+import sys
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from arachne_pool.once import CrossLoopOnce
+
+ROOT = Path(__file__).parents[2]
+
+
+class Work:
+    """A function that counts its runs, waits at a gate, and returns a new object or raises what is due."""
+
+    def __init__(self, *errors: BaseException) -> None:
+        self.runs = 0
+        self.entered = threading.Event()
+        self.gate = threading.Event()
+        self.errors = list(errors)
+        self.threads: list[threading.Thread] = []
+
+    def __call__(self) -> object:
+        self.runs += 1
+        self.threads.append(threading.current_thread())
+        self.entered.set()
+        if not self.gate.wait(5):
+            raise TimeoutError("nobody opened the gate")
+        if self.errors:
+            raise self.errors.pop(0)
+        return object()
+
+    async def run(self) -> object:
+        await asyncio.sleep(0)
+        return await asyncio.to_thread(self)
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def new_loop(request):
+    return request.param
+
+
+def run(new_loop, main):
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        return runner.run(main())
+
+
+async def entered(work) -> None:
+    assert await asyncio.to_thread(work.entered.wait, 5)
+
+
+def waiters(once) -> int:
+    return len(once._attempt.waiters) if once._attempt else 0
+
+
+async def until(condition) -> None:
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110 - other threads' states have no event
+            await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_once_for_all_loops_and_threads(kind):
+    work = Work()
+    once = CrossLoopOnce(work if kind == "plain" else work.run)
+    asked = threading.Barrier(9)
+
+    def caller(index):
+        async def main():
+            asked.wait(5)
+            results = await asyncio.gather(*(once() for _ in range(5)))
+            return {id(result) for result in results}
+
+        if index < 6:
+            return run((asyncio.new_event_loop, uvloop.new_event_loop)[index % 2], main)
+        asked.wait(5)
+        return {id(once.sync(5))}
+
+    with ThreadPoolExecutor(8) as threads:
+        callers = [threads.submit(caller, index) for index in range(8)]
+        asked.wait(5)
+        assert work.entered.wait(5)
+        assert not once.done
+        work.gate.set()
+        results = set().union(*(each.result(5) for each in callers))
+    assert len(results) == 1
+    assert work.runs == 1
+    assert once.done
+    assert work.threads[0] not in threading.enumerate()
+
+
+def test_waiting_does_not_block_the_loop_and_an_idle_loop_is_woken_at_once(new_loop):
+    work = Work()
+    once = CrossLoopOnce(work)
+
+    async def main():
+        waiting = asyncio.create_task(once())
+        await entered(work)  # the loop turns
+        threading.Timer(0.01, work.gate.set).start()
+        async with asyncio.timeout(5):
+            return await waiting
+
+    assert run(new_loop, main) is once.sync()
+
+
+def test_the_result_is_kept_also_none(new_loop):
+    runs = []
+    once = CrossLoopOnce(lambda: runs.append(1))
+    assert [once.sync() for _ in range(3)] == [None] * 3
+    assert run(new_loop, once) is None
+    assert runs == [1]
+
+
+def test_an_error_reaches_all_and_the_next_caller_starts_again(new_loop):
+    work = Work(OSError("no database"))
+    once = CrossLoopOnce(work)
+
+    async def main():
+        callers = [asyncio.create_task(once()) for _ in range(3)]
+        thread = asyncio.create_task(asyncio.to_thread(once.sync))
+        await until(lambda: work.runs and waiters(once) == 3)
+        work.gate.set()
+        errors = await asyncio.gather(*callers, return_exceptions=True)
+        assert [str(error) for error in errors] == ["no database"] * 3
+        with contextlib.suppress(OSError):  # or, asked late, it was the first of the second run
+            await thread
+        assert type(await once()) is object
+
+    run(new_loop, main)
+    assert work.runs == 2
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()], ids=repr)
+def test_what_would_end_a_loop_arrives_as_an_error(new_loop, error):
+    work = Work(error)
+    work.gate.set()
+    once = CrossLoopOnce(work)
+
+    async def main():
+        with pytest.raises(RuntimeError, match="ended with ") as raised:
+            await once()
+        assert raised.value.__cause__ is error
+        return type(await once())
+
+    assert run(new_loop, main) is object
+
+
+def test_cancelled_first_caller_leaves_the_others_waiting(new_loop):
+    work = Work()
+    once = CrossLoopOnce(work)
+
+    async def main():
+        first = asyncio.create_task(once())
+        await entered(work)
+        others = [asyncio.create_task(once()) for _ in range(3)]
+        await until(lambda: waiters(once) == 4)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        assert waiters(once) == 3  # nothing is left of it
+        work.gate.set()
+        return await asyncio.gather(*others)
+
+    assert len(set(run(new_loop, main))) == 1
+    assert work.runs == 1
+
+
+def test_when_all_callers_leave_it_goes_on_and_is_done(new_loop):
+    work = Work()
+    once = CrossLoopOnce(work)
+
+    async def main():
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.005):
+                await once()
+
+    run(new_loop, main)
+    work.gate.set()
+    once.sync(5)
+    assert work.runs == 1
+
+
+def test_a_waiter_whose_loop_has_closed_is_dropped_quietly(new_loop):
+    """The warnings of its thread would be errors here (pytest's threadexception)."""
+    work = Work()
+    once = CrossLoopOnce(work)
+    loop = new_loop()
+    loop.set_exception_handler(lambda *_: None)  # it will say that a task was destroyed: that is the case
+
+    async def leave_waiting():
+        task = asyncio.create_task(once())
+        await until(lambda: waiters(once) == 1)
+        return task
+
+    left = loop.run_until_complete(leave_waiting())
+    loop.close()
+    with ThreadPoolExecutor(1) as threads:
+        other = threads.submit(run, asyncio.new_event_loop, once)
+        assert work.entered.wait(5)
+        work.gate.set()
+        assert other.result(5) is once.sync(5)
+    assert not left.done()
+
+
+def test_nothing_of_a_loop_is_kept(new_loop):
+    once = CrossLoopOnce(object)
+
+    def one_loop():
+        loop = new_loop()
+        loop.run_until_complete(once())
+        loop.close()
+        return weakref.ref(loop)
+
+    refs = [one_loop() for _ in range(10)]
+    gc.collect()
+    assert [ref() for ref in refs] == [None] * 10
+
+
+def test_sync_on_a_loop_is_refused_even_when_done(new_loop):
+    once = CrossLoopOnce(object)
+
+    async def main():
+        with pytest.raises(RuntimeError, match="would block the running event loop: use `await once"):
+            once.sync()
+
+    run(new_loop, main)
+    assert not once.done
+    once.sync()
+    run(new_loop, main)
+
+
+def test_sync_timeout_leaves_it_running():
+    work = Work()
+    once = CrossLoopOnce(work)
+    with pytest.raises(TimeoutError, match=r"has not finished after 0\.001 s"):
+        once.sync(0.001)
+    work.gate.set()
+    assert once.sync(5) is once.sync()
+    assert work.runs == 1
+
+
+def test_asking_for_itself_is_told_and_does_not_hang():
+    def again():
+        return plain.sync()
+
+    async def again_async():
+        return await asynchronous()
+
+    plain, asynchronous = CrossLoopOnce(again), CrossLoopOnce(again_async)
+    with pytest.raises(RuntimeError, match="asked for its own result"):
+        plain.sync(5)
+    with pytest.raises(RuntimeError, match="asked for its own result"):
+        asynchronous.sync(5)
+
+
+def test_stop_iteration_hangs_nobody(new_loop):
+    once = CrossLoopOnce(lambda: next(iter(())))
+
+    async def main():
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            await once()
+
+    run(new_loop, main)
+
+
+def test_it_runs_in_an_empty_context(new_loop):
+    """The first caller's request id, say, is not everybody's."""
+    variable = contextvars.ContextVar("variable", default="nobody's")
+    once = CrossLoopOnce(variable.get)
+
+    async def main():
+        variable.set("the first caller's")
+        return await once()
+
+    assert run(new_loop, main) == "nobody's"
+
+
+def test_no_thread_to_be_had_is_an_error_for_the_caller_and_not_kept(monkeypatch):
+    once = CrossLoopOnce(object)
+
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            once.sync(5)
+    assert type(once.sync(5)) is object
+
+
+def test_repr_tells_the_state():
+    work = Work()
+
+    def migrate():
+        return work()
+
+    once = CrossLoopOnce(migrate)
+    name = "test_repr_tells_the_state.<locals>.migrate"
+    assert repr(once) == f"<once {name}; not started>"
+    with ThreadPoolExecutor(1) as threads:
+        asking = threads.submit(once.sync)
+        assert work.entered.wait(5)
+        assert repr(once) == f"<once {name}; running>"
+        work.gate.set()
+        asking.result(5)
+    assert repr(once) == f"<once {name}; done>"
+
+
+FORK = """
+import os, threading
+from arachne_pool.once import CrossLoopOnce
+
+gate, entered = threading.Event(), threading.Event()
+done, running = CrossLoopOnce(os.getpid), CrossLoopOnce(lambda: (entered.set(), gate.wait(5), os.getpid())[2])
+done.sync()
+threading.Thread(target=running.sync).start()
+entered.wait(5)
+running._lock.acquire()  # as if another thread were in there when the process forks
+child = os.fork()
+if not child:
+    gate.set()
+    os._exit(not (done.sync(5) == running.sync(5) == os.getpid()))
+running._lock.release()
+gate.set()
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert done.sync() == running.sync(5) == os.getpid()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
+def test_a_forked_child_starts_afresh():
+    command = [sys.executable, "-W", "ignore", "-c", FORK]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_many_loops_that_come_and_go_with_cancels_and_errors():
+    """Eight threads with loops of both kinds, and failing runs: every caller ends with an error that a run
+    raised, its own cancel, or the one result; runs never overlap."""
+    chance = random.Random(7)
+    running, runs = [], []
+
+    def work():
+        running.append(1)
+        assert len(running) == 1
+        runs.append(1)
+        threading.Event().wait(chance.random() / 500)
+        running.pop()
+        if len(runs) < 12:
+            raise OSError(f"run {len(runs)}")
+        return "result"
+
+    once = CrossLoopOnce(work)
+
+    def caller(index):
+        own = random.Random(index)
+
+        async def main():
+            tasks = [asyncio.create_task(once()) for _ in range(6)]
+            for _ in range(own.randrange(4)):
+                await asyncio.sleep(own.random() / 1000)
+            for task in own.sample(tasks, 2):
+                task.cancel()
+            if own.random() < 0.3:
+                return []  # asyncio.run cancels them and closes the loop
+            return await asyncio.gather(*tasks, return_exceptions=True)
+
+        ends = []
+        for turn in range(15):
+            ends += run((asyncio.new_event_loop, uvloop.new_event_loop)[turn % 2], main)
+            if turn % 5 == 0:
+                try:
+                    ends.append(once.sync(5))
+                except OSError as error:
+                    ends.append(error)
+        return ends
+
+    with ThreadPoolExecutor(8) as threads:
+        ends = [end for each in list(threads.map(caller, range(8))) for end in each]
+    assert once.sync(5) == "result"
+    assert len(runs) == 12
+    assert all(end == "result" or isinstance(end, OSError | asyncio.CancelledError) for end in ends)
+    assert ends.count("result") > 50
