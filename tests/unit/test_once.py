@@ -62,7 +62,8 @@ async def entered(work) -> None:
 
 
 def waiters(once) -> int:
-    return len(once._attempt.waiters) if once._attempt else 0
+    attempt = once._attempt  # read once: its worker ends it meanwhile
+    return len(attempt.waiters) if attempt else 0
 
 
 async def until(condition) -> None:
