@@ -14,100 +14,17 @@ import inspect
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar
 
 from arachne_pool import home
+from arachne_pool.calls import Call, Outcome, stopped
 from arachne_pool.errors import PoolClosed
 
 T = TypeVar("T")
 
 CANCEL_GRACE = 5.0
 """Seconds that a cancelled caller waits for the clean-up at home."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome(Generic[T]):
-    """What a call came to. A value, so that an outcome nobody reads is no unread exception."""
-
-    value: T | None = None
-    error: BaseException | None = None
-
-    def unpack(self) -> T:
-        if self.error is not None:
-            raise self.error
-        return cast(T, self.value)
-
-
-class _Call(Generic[T]):
-    """One call on its way: a task at home. Ends once: who takes it out of the portal's calls delivers."""
-
-    def __init__(
-        self,
-        work: Callable[[], Any],
-        name: str,
-        deliver: Callable[[_Outcome[T]], object],
-        calls: set[_Call[Any]],
-        uninterrupted: bool,
-    ) -> None:
-        self.uninterrupted = uninterrupted
-        self.task: asyncio.Task[_Outcome[T]] | None = None
-        self._work = work
-        self._name = name
-        self._deliver = deliver
-        self._calls = calls
-        self._context = contextvars.copy_context()
-        self._interrupted = False
-
-    def start(self) -> None:
-        """At home."""
-        loop = asyncio.get_running_loop()
-        self.task = loop.create_task(self._run(), name=self._name, context=self._context)
-        # A callback, because a task that is cancelled before its first step never runs its coroutine.
-        self.task.add_done_callback(self._ran)
-
-    async def _run(self) -> _Outcome[T]:
-        try:
-            value = self._work()
-            if inspect.isawaitable(value):
-                value = await value
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:  # noqa: BLE001 - SystemExit and kin too: they belong to the caller
-            return _Outcome(error=error)
-        return _Outcome(value)
-
-    def _ran(self, task: asyncio.Task[_Outcome[T]]) -> None:
-        if not task.cancelled():
-            self.end(task.result())
-        else:
-            self.end(_Outcome(error=_stopped() if self._interrupted else asyncio.CancelledError()))
-
-    def cancel(self) -> None:
-        """At home: the caller no longer wants it."""
-        if self.task is not None:
-            self.task.cancel()
-
-    def interrupt(self) -> None:
-        """At home: the pool stops."""
-        self._interrupted = True
-        if self.task is None:
-            self.end(_Outcome(error=_stopped()))
-        else:
-            self.task.cancel()
-
-    def end(self, outcome: _Outcome[T]) -> None:
-        """At home, or in the thread that gave up on it."""
-        try:
-            self._calls.remove(self)  # one step, whatever threads come here at a time
-        except KeyError:
-            return
-        self._deliver(outcome)
-
-
-def _stopped() -> PoolClosed:
-    return PoolClosed("the pool stopped before this call had ended")
 
 
 class Portal:
@@ -125,7 +42,7 @@ class Portal:
         self._stopped = False
         self._left = False
         self._over = concurrent.futures.Future[None]()
-        self._calls: set[_Call[Any]] = set()
+        self._calls: set[Call[Any]] = set()
 
     @classmethod
     def adopt(cls) -> Portal:
@@ -201,7 +118,7 @@ class Portal:
 
     def _give_up_calls(self) -> None:
         for call in tuple(self._calls):
-            call.end(_Outcome(error=_stopped()))
+            call.end(Outcome(error=stopped()))
 
     # Calls -----------------------------------------------------------------------------------------
 
@@ -233,7 +150,7 @@ class Portal:
                 if limit.expired():
                     raise _late(fn, timeout) from error
                 raise
-        done: asyncio.Future[_Outcome[Any]] = loop.create_future()
+        done: asyncio.Future[Outcome[Any]] = loop.create_future()
         call = self._submit(fn, args, partial(_hand_over, loop, _settle, done), uninterrupted)
         try:
             await asyncio.wait((done,), timeout=timeout)
@@ -248,7 +165,7 @@ class Portal:
         try:
             return done.result().unpack()
         finally:
-            del done, call  # an error would refer to itself by way of this frame
+            del done, call  # likewise
 
     def call_sync(
         self,
@@ -264,7 +181,7 @@ class Portal:
                 f"{_name(fn)} was called the blocking way in a thread that runs an event loop, "
                 "which would stop that loop: await the async form instead"
             )
-        done = concurrent.futures.Future[_Outcome[Any]]()
+        done = concurrent.futures.Future[Outcome[Any]]()
         call = self._submit(fn, args, done.set_result, uninterrupted)
         try:
             concurrent.futures.wait((done,), timeout)
@@ -298,17 +215,17 @@ class Portal:
         self,
         fn: Callable[..., Any],
         args: tuple[Any, ...],
-        deliver: Callable[[_Outcome[Any]], object],
+        deliver: Callable[[Outcome[Any]], object],
         uninterrupted: bool,
-    ) -> _Call[Any]:
+    ) -> Call[Any]:
         loop = self._usable()
         name = f"arachne call {_name(fn)}"
-        call: _Call[Any] = _Call(partial(fn, *args), name, deliver, self._calls, uninterrupted)
+        call: Call[Any] = Call(partial(fn, *args), name, deliver, self._calls, uninterrupted)
         self._calls.add(call)
         self.post(self._begin, call)
         if self._stopped or loop.is_closed():
             # It ended while we looked: nobody may be left at home to begin this, or to tell its end.
-            call.end(_Outcome(error=_stopped()))
+            call.end(Outcome(error=stopped()))
         return call
 
     def _usable(self) -> asyncio.AbstractEventLoop:
@@ -318,7 +235,7 @@ class Portal:
             raise PoolClosed("the pool has stopped" if self._stopped else "the pool has not been started")
         return self._loop
 
-    def _begin(self, call: _Call[Any]) -> None:
+    def _begin(self, call: Call[Any]) -> None:
         if self._left:
             call.interrupt()
         elif call in self._calls:

@@ -8,7 +8,12 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+import uvloop
+
+from arachne_pool import Portal
+
 T = TypeVar("T")
+NewLoop = Callable[[], asyncio.AbstractEventLoop]
 
 
 def here() -> str:
@@ -18,7 +23,7 @@ def here() -> str:
 
 def on_loop(
     main: Callable[[], Coroutine[Any, Any, T]],
-    new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+    new_loop: NewLoop = asyncio.new_event_loop,
 ) -> T:
     with asyncio.Runner(loop_factory=new_loop) as runner:
         return runner.run(main())
@@ -30,6 +35,15 @@ def soon(true: Callable[[], object], seconds: float = 5.0) -> None:
     while not true():
         assert time.monotonic() < deadline, f"not within {seconds} s"
         time.sleep(0.005)
+
+
+def in_each_way(portal: Portal, fn: Callable[..., Any], *args: Any, **named: Any) -> list[Callable[[], Any]]:
+    """The call from a loop of each kind, and from a plain thread."""
+    return [
+        lambda: on_loop(lambda: portal.call(fn, *args, **named)),
+        lambda: on_loop(lambda: portal.call(fn, *args, **named), uvloop.new_event_loop),
+        lambda: portal.call_sync(fn, *args, **named),
+    ]
 
 
 class Log:

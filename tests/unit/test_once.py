@@ -178,6 +178,26 @@ def test_cancelled_first_caller_leaves_the_others_waiting(new_loop):
     assert work.runs == 1
 
 
+def test_cancelled_in_the_moment_of_the_result(new_loop):
+    work = Work()
+    once = CrossLoopOnce(work)
+
+    async def main():
+        complaints = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+        caller = asyncio.create_task(once())
+        await until(lambda: waiters(once) == 1 and work.threads)
+        work.gate.set()
+        work.threads[0].join(5)  # the loop stands still: its wake-up is queued, but not carried out
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        await asyncio.sleep(0)
+        assert complaints == []
+
+    run(new_loop, main)
+
+
 def test_when_all_callers_leave_it_goes_on_and_is_done(new_loop):
     work = Work()
     once = CrossLoopOnce(work)
