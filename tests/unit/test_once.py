@@ -1,4 +1,4 @@
-"""CrossLoopOnce: one run per process, whatever loops and threads ask, leave, or end meanwhile."""
+"""CrossLoopOnce: one run per process, whatever loops and threads ask, or leave meanwhile."""
 
 from __future__ import annotations
 
@@ -6,20 +6,14 @@ import asyncio
 import contextlib
 import contextvars
 import gc
-import random
-import subprocess
-import sys
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
-import uvloop
 
 from arachne_pool.once import CrossLoopOnce
-
-ROOT = Path(__file__).parents[2]
+from tests.unit.loop_words import IN_TURN, KINDS, run, until
 
 
 class Work:
@@ -47,14 +41,9 @@ class Work:
         return await asyncio.to_thread(self)
 
 
-@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+@pytest.fixture(params=KINDS.values(), ids=KINDS)
 def new_loop(request):
     return request.param
-
-
-def run(new_loop, main):
-    with asyncio.Runner(loop_factory=new_loop) as runner:
-        return runner.run(main())
 
 
 async def entered(work) -> None:
@@ -64,12 +53,6 @@ async def entered(work) -> None:
 def waiters(once) -> int:
     attempt = once._attempt  # read once: its worker ends it meanwhile
     return len(attempt.waiters) if attempt else 0
-
-
-async def until(condition) -> None:
-    async with asyncio.timeout(5):
-        while not condition():  # noqa: ASYNC110 - other threads' states have no event
-            await asyncio.sleep(0.001)
 
 
 @pytest.mark.parametrize("kind", ["plain", "async"])
@@ -85,7 +68,7 @@ def test_once_for_all_loops_and_threads(kind):
             return {id(result) for result in results}
 
         if index < 6:
-            return run((asyncio.new_event_loop, uvloop.new_event_loop)[index % 2], main)
+            return run(IN_TURN[index % 2], main)
         asked.wait(5)
         return {id(once.sync(5))}
 
@@ -337,80 +320,3 @@ def test_repr_tells_the_state():
         work.gate.set()
         asking.result(5)
     assert repr(once) == f"<once {name}; done>"
-
-
-FORK = """
-import os, threading
-from arachne_pool.once import CrossLoopOnce
-
-gate, entered = threading.Event(), threading.Event()
-done, running = CrossLoopOnce(os.getpid), CrossLoopOnce(lambda: (entered.set(), gate.wait(5), os.getpid())[2])
-done.sync()
-threading.Thread(target=running.sync).start()
-entered.wait(5)
-running._lock.acquire()  # as if another thread were in there when the process forks
-child = os.fork()
-if not child:
-    gate.set()
-    os._exit(not (done.sync(5) == running.sync(5) == os.getpid()))
-running._lock.release()
-gate.set()
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-assert done.sync() == running.sync(5) == os.getpid()
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
-def test_a_forked_child_starts_afresh():
-    command = [sys.executable, "-W", "ignore", "-c", FORK]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_many_loops_that_come_and_go_with_cancels_and_errors():
-    """Eight threads with loops of both kinds, and failing runs: every caller ends with an error that a run
-    raised, its own cancel, or the one result; runs never overlap."""
-    chance = random.Random(7)
-    running, runs = [], []
-
-    def work():
-        running.append(1)
-        assert len(running) == 1
-        runs.append(1)
-        threading.Event().wait(chance.random() / 500)
-        running.pop()
-        if len(runs) < 12:
-            raise OSError(f"run {len(runs)}")
-        return "result"
-
-    once = CrossLoopOnce(work)
-
-    def caller(index):
-        own = random.Random(index)
-
-        async def main():
-            tasks = [asyncio.create_task(once()) for _ in range(6)]
-            for _ in range(own.randrange(4)):
-                await asyncio.sleep(own.random() / 1000)
-            for task in own.sample(tasks, 2):
-                task.cancel()
-            if own.random() < 0.3:
-                return []  # asyncio.run cancels them and closes the loop
-            return await asyncio.gather(*tasks, return_exceptions=True)
-
-        ends = []
-        for turn in range(15):
-            ends += run((asyncio.new_event_loop, uvloop.new_event_loop)[turn % 2], main)
-            if turn % 5 == 0:
-                try:
-                    ends.append(once.sync(5))
-                except OSError as error:
-                    ends.append(error)
-        return ends
-
-    with ThreadPoolExecutor(8) as threads:
-        ends = [end for each in list(threads.map(caller, range(8))) for end in each]
-    assert once.sync(5) == "result"
-    assert len(runs) == 12
-    assert all(end == "result" or isinstance(end, OSError | asyncio.CancelledError) for end in ends)
-    assert ends.count("result") > 50
