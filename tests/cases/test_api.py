@@ -138,7 +138,7 @@ def test_api_05_without_a_browser_it_lives_is_not_ready_and_ends_at_once(tmp_pat
         process.send_signal(signal.SIGINT)
         begun = time.monotonic()
         assert process.wait(timeout=15) == 0
-        assert time.monotonic() - begun < 3
+        assert time.monotonic() - begun < 8
     log = (tmp_path / "log").read_text()
     assert "Traceback" not in log
     if kind != "hangs":

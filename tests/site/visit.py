@@ -28,7 +28,7 @@ class Got:
 
 def get(site: Site, path: str, *, method: str = "GET", body: str = "", **headers: str) -> Got:
     """The answer to one request on a connection of its own."""
-    connection = http.client.HTTPConnection(site.host_port, timeout=5)
+    connection = http.client.HTTPConnection(site.host_port, timeout=20)
     try:
         connection.request(method, path, body or None, headers)
         answer = connection.getresponse()
