@@ -32,10 +32,3 @@ async def test_a_browser_opens_sessions_proves_itself_and_closes(driver: Driver)
     await session.close()  # twice is quiet
     await browser.close()
     assert not browser.connected
-
-
-async def test_a_killed_browser_fails_its_probe(driver: Driver) -> None:
-    browser = await driver.launch(KEY)
-    await browser.kill()
-    with pytest.raises(Exception, match="."):
-        await browser.probe()
