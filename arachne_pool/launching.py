@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from arachne_pool.config import LaunchKey
+from arachne_pool.driver import Driver
 from arachne_pool.errors import BrowserError, EngineMissing, LaunchFailed
 from arachne_pool.events import BrowserLaunched, LaunchGivenUp
 
@@ -21,12 +22,17 @@ def begin(shell: Shell, browser_id: str, key: LaunchKey) -> None:
     launch.add_done_callback(partial(_ended, shell, browser_id))
 
 
+def driver_of(shell: Shell, key: LaunchKey) -> Driver:
+    driver = shell.drivers.get(key.engine)
+    if driver is None:
+        raise EngineMissing(f"the pool has no driver for engine {key.engine!r}")
+    return driver
+
+
 async def _launch(shell: Shell, browser_id: str, key: LaunchKey) -> None:
     since = shell.now()
-    driver = shell.drivers.get(key.engine)
     try:
-        if driver is None:
-            raise EngineMissing(f"the pool has no driver for engine {key.engine!r}")
+        driver = driver_of(shell, key)
         async with asyncio.timeout(shell.config.timeouts.launch):
             browser = await driver.launch(key)
     except Exception as error:  # noqa: BLE001 - whatever a driver raises, those who wait are told

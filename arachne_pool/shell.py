@@ -72,6 +72,8 @@ class Shell:
         """
         ask = Ask(order, holder, self.now(), asyncio.get_running_loop().create_future())
         try:
+            # Before it waits: the ledger would make room for a browser that can't come.
+            launching.driver_of(self, order.key)
             self.ledger.enqueue(order.lease_id, order.key)
         except ArachneError as error:
             self._refused(ask, error)

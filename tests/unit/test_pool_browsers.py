@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 
 import pytest
@@ -68,6 +69,29 @@ def test_an_engine_that_is_not_there_is_told_at_once_and_to_every_caller() -> No
         await stage.all_places()
 
     play(scene)
+
+
+@pytest.mark.parametrize("leased", [False, True], ids=["idle", "leased"])
+def test_asking_for_an_engine_that_is_not_there_costs_no_browser(leased: bool) -> None:
+    """Nothing makes room for what can't come: not an idle browser, and no lease drains."""
+
+    async def scene(stage: Stage) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            first = await stack.enter_async_context(stage.pool.lease())
+            if not leased:
+                await stack.aclose()
+                await until(lambda: stage.pool.status().leased == 0)
+            for _ in range(3):
+                with pytest.raises(EngineMissing, match="no driver for engine 'camoufox'"):
+                    async with stage.pool.lease(engine="camoufox"):
+                        pass
+            if not leased:
+                first = await stack.enter_async_context(stage.pool.lease())
+            assert first.browser_id == "chromium-1"
+        assert stage.pool.status().retired == {}
+        assert stage.driver.launches == 1
+
+    play(scene, size=1)
 
 
 def test_a_launch_outlives_its_caller() -> None:
